@@ -1,0 +1,55 @@
+# `make run` shows Semel at work, `make test` proves it. Both need only Python 3.11+, make and PyPI.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+PYTEST := $(BIN)/pytest
+N ?= 2000
+
+.PHONY: run test check format interop bench soak sim mutants fuzz clean
+
+run: $(READY)  ## an exactly-once pipeline on Spark, surviving crashes
+	$(BIN)/semel demo
+
+test: $(READY)  ## everything that needs no Maven and no Go
+	$(PYTEST) -n 2 --dist loadgroup -m "not interop and not soak"
+
+check: $(READY)  ## format, lint, types, tidiness and the fast tests, in under a minute
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(PYTEST) -n 2 -m "not interop and not soak and not slow and not spark"
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+interop: $(READY)  ## Apache Kafka, its tools, Java and Go clients (Maven and Go fetch them)
+	$(PYTEST) -m "interop and not soak"
+
+bench: $(READY)  ## side by side with Apache Kafka; takes a quiet machine
+	$(BIN)/python -m benchmarks
+
+soak: $(READY)  ## long runs: kill -9 in a loop, the whole crash matrix
+	$(PYTEST) -m soak --timeout 3600
+
+sim: $(READY)  ## N seeds of every simulation: make sim N=20000
+	SEMEL_SEEDS=$(N) $(PYTEST) tests/simulation --timeout 7200 -n 2
+
+mutants: $(READY)  ## break the code on purpose and see what notices
+	$(BIN)/python tests/mutants/run.py
+
+fuzz: $(READY)  ## a million malformed messages
+	$(BIN)/python tests/wire/fuzz.py --cases 1000000
+
+$(READY): pyproject.toml requirements.lock
+	@echo "Installing into $(VENV) (about 700 MB with Spark; once)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Semel needs Python 3.11 or newer; set PYTHON=python3.11")'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis

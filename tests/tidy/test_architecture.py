@@ -1,0 +1,110 @@
+"""The map of ARCHITECTURE.md holds: imports point one way, and what is pure stays pure."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "semel"
+
+# Each layer may import itself and what is named here, and nothing else of ours.
+MAY_IMPORT = {
+    "wire": set(),
+    "core": {"wire"},
+    "store": {"wire"},
+    "net": {"wire"},
+    "broker": {"wire", "core", "store", "net"},
+    "client": {"wire", "core", "net"},
+    "spark": {"wire", "core", "net", "client"},
+    "testing": {"wire", "core", "store", "net", "broker", "client", "spark"},
+    "cli": {"wire", "core", "store", "net", "broker", "client", "spark", "testing"},
+}
+
+# A decision that reads a clock or rolls a die cannot be replayed.
+IMPURE = {
+    "asyncio",
+    "os",
+    "random",
+    "secrets",
+    "select",
+    "socket",
+    "subprocess",
+    "threading",
+    "time",
+}
+
+# The base install has none of these: only these places may import them.
+HEAVY = {
+    "numpy": {"wire/columnar", "spark", "client"},
+    "numba": {"wire/columnar", "spark"},
+    "pyarrow": {"wire/columnar", "spark", "client"},
+    "pyspark": {"spark"},
+}
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text())
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("layer", MAY_IMPORT)
+def test_imports_point_down_the_map_only(layer: str) -> None:
+    allowed = MAY_IMPORT[layer] | {layer}
+    wrong = {
+        f"{name} imports {imported}"
+        for name, tree in modules()
+        if name.startswith(f"{layer}/")
+        for imported in imports(tree)
+        if imported.startswith("semel.") and imported.split(".")[1] in MAY_IMPORT.keys() - allowed
+    }
+    assert not wrong
+
+
+@pytest.mark.parametrize("layer", ["wire", "core"])
+def test_pure_layers_touch_no_clock_socket_disk_or_dice(layer: str) -> None:
+    wrong = {
+        f"{name} imports {imported}"
+        for name, tree in modules()
+        if name.startswith(f"{layer}/") and "columnar" not in name
+        for imported in imports(tree)
+        if imported.split(".")[0] in IMPURE
+    }
+    assert not wrong
+
+
+def test_heavy_libraries_stay_in_their_places() -> None:
+    wrong = {
+        f"{name} imports {imported}"
+        for name, tree in modules()
+        for imported in imports(tree)
+        if (places := HEAVY.get(imported.split(".")[0])) is not None
+        and not any(name.startswith(place) for place in places)
+        and not name.startswith("testing/")
+    }
+    assert not wrong
+
+
+def test_an_api_handler_is_named_by_its_key_and_says_what_it_is() -> None:
+    for name, tree in modules():
+        if not name.startswith("broker/api/k"):
+            continue
+        key = int(Path(name).stem[1:3])
+        constants = {
+            target.id: node.value
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        assert ast.literal_eval(constants["API_KEY"]) == key, name
+        assert (ast.get_docstring(tree) or "").strip(), f"{name} has no docstring"
