@@ -21,6 +21,8 @@ from base64 import urlsafe_b64encode
 from pathlib import Path
 from types import TracebackType
 
+from semel.testing.ports import free_port
+
 KAFKA_VERSION = "4.3.1"
 LOG4J_VERSION = "2.25.3"  # kafka brings slf4j 1.7, which wants the slf4j-impl binding of log4j
 START_TIMEOUT_S = 90
@@ -175,13 +177,6 @@ class ApacheKafka:
         except OSError:
             return False
         return True
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _cache_directory() -> Path:

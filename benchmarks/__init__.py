@@ -1,0 +1,1 @@
+"""Benchmarks: Semel beside Apache Kafka in one run. `python -m benchmarks [name …]`."""

@@ -1,0 +1,161 @@
+"""Two brokers in one run: interleaved rounds, medians, the ratio, CPU and memory.
+
+A workload is a function of a bootstrap address that returns how much it did (records, megabytes,
+transactions). Rounds alternate between the brokers, so that whatever else the machine does hits
+both; the first rounds warm both up and are not counted.
+"""
+
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from semel.testing.apache_kafka import ApacheKafka
+from semel.testing.process import SemelProcess
+
+RESULTS = Path(__file__).parent / "results.jsonl"
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass
+class Side:
+    """One broker: where it listens and the process whose CPU and memory count."""
+
+    name: str
+    bootstrap: str
+    pid: int
+
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+
+    def memory_mb(self) -> float:
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * PAGE_BYTES / 1e6
+
+
+@dataclass
+class Measured:
+    """The rounds of one workload on one side."""
+
+    side: str
+    unit: str
+    per_second: list[float] = field(default_factory=list)
+    cpu_per_unit: list[float] = field(default_factory=list)
+    latencies_ms: list[float] = field(default_factory=list)
+    memory_mb: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        return statistics.median(self.per_second)
+
+    @property
+    def cpu(self) -> float:
+        return statistics.median(self.cpu_per_unit)
+
+    def percentile_ms(self, percent: float) -> float:
+        ordered = sorted(self.latencies_ms)
+        return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))] if ordered else 0.0
+
+
+@dataclass
+class Work:
+    """What one round did; latencies only where each unit was timed."""
+
+    amount: float
+    latencies_ms: list[float] = field(default_factory=list)
+    seconds: float | None = None  # where set-up inside the round must not count
+
+
+Workload = Callable[[Side], Work]
+
+
+@contextmanager
+def both_brokers(settings: dict[str, str] | None = None) -> Iterator[list[Side]]:
+    with ApacheKafka(settings, heap="1g") as kafka, SemelProcess(settings) as semel:
+        assert kafka.process is not None
+        yield [
+            Side("Semel", semel.bootstrap, semel.pid),
+            Side("Apache Kafka", kafka.bootstrap, kafka.process.pid),
+        ]
+
+
+def measure(
+    sides: list[Side], workload: Workload, unit: str, rounds: int = 5, warm_up: int = 2
+) -> list[Measured]:
+    measured = [Measured(side.name, unit) for side in sides]
+    for number in range(warm_up + rounds):
+        for side, result in zip(sides, measured, strict=True):
+            cpu, began = side.cpu_seconds(), time.perf_counter()
+            work = workload(side)
+            seconds = work.seconds or time.perf_counter() - began
+            if number < warm_up:
+                continue
+            result.per_second.append(work.amount / seconds)
+            result.cpu_per_unit.append((side.cpu_seconds() - cpu) / work.amount)
+            result.latencies_ms.extend(work.latencies_ms)
+    for side, result in zip(sides, measured, strict=True):
+        result.memory_mb = side.memory_mb()
+    return measured
+
+
+class Report:
+    """Collects the comparisons of a run, prints them as one table and keeps a line per run."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.rows: list[tuple[str, list[Measured], float | None]] = []
+
+    def add(self, name: str, measured: list[Measured], goal: float | None = None) -> None:
+        self.rows.append((name, measured, goal))
+        ours, theirs = measured
+        print(f"  {name}: {ours.rate:,.0f} / {theirs.rate:,.0f} {ours.unit}/s", file=sys.stderr)
+
+    def finish(self) -> None:
+        self._print()
+        self._store()
+
+    def _print(self) -> None:
+        table = Table(title=self.title)
+        for heading in ("workload", "unit/s", "Semel", "Apache Kafka", "ratio", "goal",
+                        "CPU per unit", "p99 ms", "memory MB"):  # fmt: skip
+            table.add_column(heading, justify="left" if heading == "workload" else "right")
+        for name, (ours, theirs), goal in self.rows:
+            cpu = (
+                f"{ours.cpu * 1e6:,.0f} / {theirs.cpu * 1e6:,.0f} µs ({ours.cpu / theirs.cpu:.2f}×)"
+            )
+            p99 = ""
+            if ours.latencies_ms:
+                p99 = f"{ours.percentile_ms(99):.1f} / {theirs.percentile_ms(99):.1f}"
+            table.add_row(
+                name, ours.unit, f"{ours.rate:,.1f}", f"{theirs.rate:,.1f}",
+                f"{ours.rate / theirs.rate:.2f}×", f"≥ {goal}×" if goal else "", cpu, p99,
+                f"{ours.memory_mb:,.0f} / {theirs.memory_mb:,.0f}",
+            )  # fmt: skip
+        Console(width=160).print(table)
+
+    def _store(self) -> None:
+        line = {
+            "title": self.title,
+            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "python": platform.python_version(),
+            "rows": [
+                {
+                    "name": name,
+                    "goal": goal,
+                    "sides": [asdict(m) | {"latencies_ms": []} for m in sides],
+                }
+                for name, sides, goal in self.rows
+            ],
+        }
+        with RESULTS.open("a") as results:
+            results.write(json.dumps(line) + "\n")

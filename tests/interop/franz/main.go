@@ -1,0 +1,179 @@
+// Command franz drives a broker through franz-go, a client that shares no code with Java's or librdkafka.
+//
+//	franz roundtrip BOOTSTRAP TOPIC CODEC    produce and consume records with headers under one compression
+//	franz transactions BOOTSTRAP TOPIC ID    commit, abort, commit; then read back what is committed
+//	franz copy BOOTSTRAP FROM TO GROUP ID    consume, transform and produce exactly once until FROM is read
+//
+// It prints "ok" and exits 0, or says what was wrong and exits 1.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+const records = 200
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	if err := run(ctx, os.Args[1], os.Args[2:]); err != nil {
+		fmt.Println("failed:", err)
+		os.Exit(1)
+	}
+	fmt.Println("ok")
+}
+
+func run(ctx context.Context, command string, args []string) error {
+	switch command {
+	case "roundtrip":
+		return roundtrip(ctx, args[0], args[1], args[2])
+	case "transactions":
+		return transactions(ctx, args[0], args[1], args[2])
+	case "copy":
+		return copyExactlyOnce(ctx, args[0], args[1], args[2], args[3], args[4])
+	}
+	return fmt.Errorf("unknown command %q", command)
+}
+
+func codec(name string) kgo.CompressionCodec {
+	return map[string]kgo.CompressionCodec{
+		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
+		"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
+	}[name]
+}
+
+func roundtrip(ctx context.Context, bootstrap, topic, compression string) error {
+	client, err := kgo.NewClient(
+		kgo.SeedBrokers(bootstrap), kgo.DefaultProduceTopic(topic), kgo.ConsumeTopics(topic),
+		kgo.ProducerBatchCompression(codec(compression)),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+	)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for i := range records {
+		client.Produce(ctx, &kgo.Record{
+			Key: []byte(fmt.Sprint(i)), Value: []byte(fmt.Sprintf("value-%d", i)),
+			Headers: []kgo.RecordHeader{{Key: "n", Value: []byte(fmt.Sprint(i))}},
+		}, nil)
+	}
+	if err := client.Flush(ctx); err != nil {
+		return err
+	}
+	seen := map[string]int{}
+	for len(seen) < records {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err0(); err != nil {
+			return err
+		}
+		for _, record := range fetches.Records() {
+			if string(record.Headers[0].Value) != string(record.Key) {
+				return fmt.Errorf("header %q of key %q", record.Headers[0].Value, record.Key)
+			}
+			seen[string(record.Key)]++
+		}
+	}
+	return once(seen)
+}
+
+func transactions(ctx context.Context, bootstrap, topic, id string) error {
+	client, err := kgo.NewClient(
+		kgo.SeedBrokers(bootstrap), kgo.DefaultProduceTopic(topic), kgo.TransactionalID(id),
+	)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for round, outcome := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort, kgo.TryCommit} {
+		if err := client.BeginTransaction(); err != nil {
+			return err
+		}
+		for i := range records {
+			key := fmt.Sprintf("%d-%d", round, i)
+			client.Produce(ctx, &kgo.Record{Key: []byte(key), Value: []byte("x")}, nil)
+		}
+		if err := client.Flush(ctx); err != nil {
+			return err
+		}
+		if err := client.EndTransaction(ctx, outcome); err != nil {
+			return fmt.Errorf("ending round %d: %w", round, err)
+		}
+	}
+	return readCommitted(ctx, bootstrap, topic, 2*records, func(key string) bool { return key[0] != '1' })
+}
+
+func readCommitted(ctx context.Context, bootstrap, topic string, want int, legal func(string) bool) error {
+	client, err := kgo.NewClient(
+		kgo.SeedBrokers(bootstrap), kgo.ConsumeTopics(topic),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+	)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	seen := map[string]int{}
+	for len(seen) < want {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err0(); err != nil {
+			return fmt.Errorf("after %d of %d: %w", len(seen), want, err)
+		}
+		for _, record := range fetches.Records() {
+			if !legal(string(record.Key)) {
+				return fmt.Errorf("an aborted record was seen: %q", record.Key)
+			}
+			seen[string(record.Key)]++
+		}
+	}
+	return once(seen)
+}
+
+func copyExactlyOnce(ctx context.Context, bootstrap, from, to, group, id string) error {
+	session, err := kgo.NewGroupTransactSession(
+		kgo.SeedBrokers(bootstrap), kgo.TransactionalID(id), kgo.ConsumerGroup(group),
+		kgo.ConsumeTopics(from), kgo.DefaultProduceTopic(to), kgo.RequireStableFetchOffsets(),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+	)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	for copied := 0; copied < records; {
+		fetches := session.PollFetches(ctx)
+		if err := fetches.Err0(); err != nil {
+			return err
+		}
+		if err := session.Begin(); err != nil {
+			return err
+		}
+		batch := fetches.Records()
+		for _, record := range batch {
+			session.Produce(ctx, &kgo.Record{Key: record.Key, Value: record.Value}, nil)
+		}
+		committed, err := session.End(ctx, kgo.TryCommit)
+		if err != nil {
+			return err
+		}
+		if committed {
+			copied += len(batch)
+		}
+	}
+	return readCommitted(ctx, bootstrap, to, records, func(string) bool { return true })
+}
+
+func once(seen map[string]int) error {
+	for key, times := range seen {
+		if times != 1 {
+			return errors.New(fmt.Sprintf("key %q was seen %d times", key, times))
+		}
+	}
+	return nil
+}
