@@ -1,0 +1,138 @@
+"""Builds a record batch: append records, then build it for a producer, compressed if wished."""
+
+from collections.abc import Iterable
+
+from semel.wire.batches.header import (
+    HEADER_SIZE,
+    NO_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    Attribute,
+    write_header,
+)
+from semel.wire.compression import Compression, compress
+
+_TRANSACTIONAL = int(Attribute.TRANSACTIONAL)
+_CONTROL = int(Attribute.CONTROL)
+
+
+def encode_varint(number: int) -> bytes:
+    """Zig-zag, seven bits a byte, least significant first."""
+    value = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+# The numbers that occur in nearly every record (lengths, deltas), encoded once.
+_SMALL = tuple(encode_varint(number) for number in range(2048))
+_SMALL_END = len(_SMALL)
+_NULL = encode_varint(-1)
+_NO_HEADERS = encode_varint(0)
+
+
+class BatchBuilder:
+    """Collects records in wire format. Offsets count from 0; the broker sets the base offset."""
+
+    __slots__ = ("base_timestamp", "body", "compression", "count", "max_timestamp")
+
+    def __init__(self, compression: Compression = Compression.NONE) -> None:
+        self.compression = compression
+        self.body = bytearray(HEADER_SIZE)
+        self.count = 0
+        self.base_timestamp = NO_TIMESTAMP
+        self.max_timestamp = NO_TIMESTAMP
+
+    @property
+    def size(self) -> int:
+        """The size of the batch so far, were it not compressed."""
+        return len(self.body)
+
+    def append(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Iterable[tuple[str, bytes | None]] = (),
+    ) -> int:
+        """Adds a record; returns its offset within the batch."""
+        count = self.count
+        if not count:
+            self.base_timestamp = timestamp
+        if timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
+        delta = timestamp - self.base_timestamp
+        record = b"".join(
+            (
+                b"\0",  # attributes: no bit of them is in use
+                _SMALL[delta] if 0 <= delta < _SMALL_END else encode_varint(delta),
+                _SMALL[count] if count < _SMALL_END else encode_varint(count),
+                _NULL if key is None else _length(key),
+                key or b"",
+                _NULL if value is None else _length(value),
+                value or b"",
+                _encode_headers(headers) if headers else _NO_HEADERS,
+            )
+        )
+        self.body += _length(record)
+        self.body += record
+        self.count = count + 1
+        return count
+
+    def build(
+        self,
+        *,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_EPOCH,
+        base_sequence: int = NO_SEQUENCE,
+        transactional: bool = False,
+        control: bool = False,
+        base_offset: int = 0,
+        leader_epoch: int = NO_EPOCH,
+    ) -> bytearray:
+        """The finished batch; the builder is used up, it may be the same memory."""
+        if not self.count:
+            raise ValueError("a batch needs at least one record")
+        buffer = self.body
+        if self.compression is not Compression.NONE:
+            with memoryview(self.body) as body:
+                packed = compress(self.compression, body[HEADER_SIZE:])
+            buffer = bytearray(HEADER_SIZE)
+            buffer += packed
+        flags = (_TRANSACTIONAL if transactional else 0) | (_CONTROL if control else 0)
+        write_header(
+            buffer,
+            attributes=self.compression | flags,
+            count=self.count,
+            base_timestamp=self.base_timestamp,
+            max_timestamp=self.max_timestamp,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+            base_offset=base_offset,
+            leader_epoch=leader_epoch,
+        )
+        return buffer
+
+
+def _length(data: bytes) -> bytes:
+    size = len(data)
+    return _SMALL[size] if size < _SMALL_END else encode_varint(size)
+
+
+def _encode_headers(headers: Iterable[tuple[str, bytes | None]]) -> bytes:
+    items = list(headers)
+    parts = [encode_varint(len(items))]
+    for name, value in items:
+        encoded = name.encode()
+        parts += (
+            _length(encoded),
+            encoded,
+            _NULL if value is None else _length(value),
+            value or b"",
+        )
+    return b"".join(parts)

@@ -1,0 +1,80 @@
+"""Transaction markers: control batches that say how a transaction ended in a partition."""
+
+from enum import IntEnum
+from struct import Struct
+from typing import NamedTuple
+
+from semel.wire.batches.builder import BatchBuilder
+from semel.wire.batches.header import NO_EPOCH, BatchHeader
+from semel.wire.batches.records import records_of
+from semel.wire.errors import ProtocolError
+
+_KEY = Struct(">hh")  # version, control type
+_END_TRANSACTION_MARKER = Struct(">hi")  # version, coordinator epoch
+_VERSION = 0
+
+
+class ControlType(IntEnum):
+    ABORT = 0
+    COMMIT = 1
+
+
+class Marker(NamedTuple):
+    """The end of a transaction, as `parse_marker` finds it in a partition."""
+
+    producer_id: int
+    producer_epoch: int
+    type: ControlType
+    coordinator_epoch: int
+
+    @property
+    def is_commit(self) -> bool:
+        return self.type is ControlType.COMMIT
+
+
+def control_batch(
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    commit: bool,
+    coordinator_epoch: int,
+    timestamp: int,
+    base_offset: int = 0,
+    leader_epoch: int = NO_EPOCH,
+) -> bytearray:
+    """A batch of one record: the marker that Kafka's EndTransactionMarker writes."""
+    builder = BatchBuilder()
+    builder.append(
+        _KEY.pack(_VERSION, ControlType.COMMIT if commit else ControlType.ABORT),
+        _END_TRANSACTION_MARKER.pack(_VERSION, coordinator_epoch),
+        timestamp,
+    )
+    return builder.build(
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        transactional=True,
+        control=True,
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+    )
+
+
+def parse_marker(batch: BatchHeader) -> Marker | None:
+    """The marker in a control batch; None for control records of another type (as Raft's)."""
+    if not batch.is_control:
+        raise ProtocolError("a batch of data is not a marker")
+    records = records_of(batch)
+    if not records:  # compaction keeps the header of a producer's last batch, emptied
+        return None
+    key, value = records[0].key, records[0].value
+    if key is None or len(key) < _KEY.size:
+        raise ProtocolError("a control record needs a key of version and type")
+    version, type_ = _KEY.unpack_from(key)
+    if version < 0:
+        raise ProtocolError(f"control record version {version}")
+    if type_ not in (ControlType.ABORT, ControlType.COMMIT):
+        return None
+    if value is None or len(value) < _END_TRANSACTION_MARKER.size:
+        raise ProtocolError("a transaction marker needs a value of version and coordinator epoch")
+    coordinator_epoch = _END_TRANSACTION_MARKER.unpack_from(value)[1]
+    return Marker(batch.producer_id, batch.producer_epoch, ControlType(type_), coordinator_epoch)

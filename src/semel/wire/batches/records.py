@@ -1,0 +1,131 @@
+"""Records out of a batch: decompressed within a limit, decoded one after another, counted."""
+
+from typing import NamedTuple
+
+from semel.wire.batches.header import HEADER_SIZE, BatchHeader
+from semel.wire.compression import DECOMPRESSED_LIMIT, decompress
+from semel.wire.errors import ProtocolError
+
+Header = tuple[str, bytes | None]
+
+# Length, attributes, timestamp, offset, key, value and header count take one byte each at least.
+_SMALLEST_RECORD = 7
+
+_decoded = 0
+
+
+class Record(NamedTuple):
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+
+
+def decoded_records() -> int:
+    """How many records this process has decoded so far."""
+    return _decoded
+
+
+def records_of(batch: BatchHeader, limit: int = DECOMPRESSED_LIMIT) -> list[Record]:
+    """All records of a batch. `limit` bounds what they may unpack to."""
+    global _decoded
+    compressed = batch.view[HEADER_SIZE:]
+    data = bytes(decompress(batch.compression, compressed, limit))
+    if batch.count < 0 or batch.count * _SMALLEST_RECORD > len(data):
+        raise ProtocolError(f"{batch.count} records do not fit into {len(data)} bytes")
+    try:
+        records = _decode(batch, data)
+    except IndexError:
+        raise ProtocolError("a record ends beyond its batch") from None
+    except UnicodeDecodeError as error:
+        raise ProtocolError(f"a header's name is not UTF-8: {error.reason}") from None
+    _decoded += len(records)
+    return records
+
+
+def _decode(batch: BatchHeader, data: bytes) -> list[Record]:
+    # Varints of one byte are by far the most frequent, hence the same test five times in line.
+    base_offset, base_timestamp = batch.base_offset, batch.base_timestamp
+    append_time = batch.max_timestamp if batch.is_log_append_time else None
+    size, position = len(data), 0
+    records: list[Record] = []
+    for _ in range(batch.count):
+        raw = data[position]
+        position += 1
+        if raw & 0x80:
+            raw, position = _longer_varint(data, position, raw)
+        end = position + ((raw >> 1) ^ -(raw & 1))
+        if end > size or end < position:
+            raise ProtocolError(f"a record of {end - position} bytes, {size - position} are left")
+        position += 1  # attributes: no bit of them is in use
+        raw = data[position]
+        position += 1
+        if raw & 0x80:
+            raw, position = _longer_varint(data, position, raw)
+        timestamp = base_timestamp + ((raw >> 1) ^ -(raw & 1))
+        raw = data[position]
+        position += 1
+        if raw & 0x80:
+            raw, position = _longer_varint(data, position, raw)
+        offset = base_offset + ((raw >> 1) ^ -(raw & 1))
+        key, position = _nullable_bytes(data, position, end)
+        value, position = _nullable_bytes(data, position, end)
+        headers: tuple[Header, ...] = ()
+        raw = data[position]
+        position += 1
+        if raw:
+            headers, position = _headers(data, position - 1, end)
+        if position != end:
+            raise ProtocolError(f"a record says to end at {end}, its fields end at {position}")
+        if append_time is not None:
+            timestamp = append_time
+        records.append(Record(offset, timestamp, key, value, headers))
+    if position != size:
+        raise ProtocolError(f"{size - position} bytes are left behind the last record")
+    return records
+
+
+def _nullable_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    raw = data[position]
+    position += 1
+    if raw & 0x80:
+        raw, position = _longer_varint(data, position, raw)
+    if raw & 1:  # negative: -1 is null
+        if raw != 1:
+            raise ProtocolError(f"a field of {-(raw + 1) // 2} bytes")
+        return None, position
+    stop = position + (raw >> 1)
+    if stop > end:
+        raise ProtocolError(f"a field of {raw >> 1} bytes, {end - position} are left of its record")
+    return data[position:stop], stop
+
+
+def _headers(data: bytes, position: int, end: int) -> tuple[tuple[Header, ...], int]:
+    raw = data[position]
+    position += 1
+    if raw & 0x80:
+        raw, position = _longer_varint(data, position, raw)
+    count = (raw >> 1) ^ -(raw & 1)
+    if not 0 <= 2 * count <= end - position:
+        raise ProtocolError(f"{count} headers do not fit into {end - position} bytes")
+    headers: list[Header] = []
+    for _ in range(count):
+        name, position = _nullable_bytes(data, position, end)
+        if name is None:
+            raise ProtocolError("a header without a name")
+        value, position = _nullable_bytes(data, position, end)
+        headers.append((name.decode(), value))
+    return tuple(headers), position
+
+
+def _longer_varint(data: bytes, position: int, first: int) -> tuple[int, int]:
+    """The rest of a varint whose first byte said that more follow; still zig-zag encoded."""
+    value = first & 0x7F
+    for shift in range(7, 70, 7):
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if not byte & 0x80:
+            return value, position
+    raise ProtocolError("a varint of more than ten bytes")
