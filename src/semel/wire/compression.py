@@ -1,8 +1,8 @@
 """The four compressions of record batches, in the framings that Apache Kafka reads and writes.
 
 gzip is the standard library's; snappy, lz4 and zstd come from `cramjam`, loaded at first use,
-because a broker that never looks into a batch never needs it. Decompressing is bounded: the sizes come off
-the wire, so none of them is believed beyond `limit`.
+because a broker that never looks into a batch never needs it. Unpacking is bounded: the sizes come
+off the wire, so none of them is believed beyond `limit`.
 """
 
 import struct

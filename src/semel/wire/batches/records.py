@@ -45,11 +45,15 @@ def records_of(batch: BatchHeader, limit: int = DECOMPRESSED_LIMIT) -> list[Reco
 
 
 def _decode(batch: BatchHeader, data: bytes) -> list[Record]:
-    # Varints of one byte are by far the most frequent, hence the same test five times in line.
+    # Varints of one byte are by far the most frequent, hence the same test in line for each field;
+    # a short field that leaves its record is noticed where the record ends.
     base_offset, base_timestamp = batch.base_offset, batch.base_timestamp
     append_time = batch.max_timestamp if batch.is_log_append_time else None
     size, position = len(data), 0
     records: list[Record] = []
+    append, make = records.append, tuple.__new__
+    key: bytes | None
+    value: bytes | None
     for _ in range(batch.count):
         raw = data[position]
         position += 1
@@ -69,8 +73,20 @@ def _decode(batch: BatchHeader, data: bytes) -> list[Record]:
         if raw & 0x80:
             raw, position = _longer_varint(data, position, raw)
         offset = base_offset + ((raw >> 1) ^ -(raw & 1))
-        key, position = _nullable_bytes(data, position, end)
-        value, position = _nullable_bytes(data, position, end)
+        raw = data[position]
+        position += 1
+        if raw & 0x81:
+            key, position = _nullable_bytes(data, position - 1, end)
+        else:
+            stop = position + (raw >> 1)
+            key, position = data[position:stop], stop
+        raw = data[position]
+        position += 1
+        if raw & 0x81:
+            value, position = _nullable_bytes(data, position - 1, end)
+        else:
+            stop = position + (raw >> 1)
+            value, position = data[position:stop], stop
         headers: tuple[Header, ...] = ()
         raw = data[position]
         position += 1
@@ -80,7 +96,7 @@ def _decode(batch: BatchHeader, data: bytes) -> list[Record]:
             raise ProtocolError(f"a record says to end at {end}, its fields end at {position}")
         if append_time is not None:
             timestamp = append_time
-        records.append(Record(offset, timestamp, key, value, headers))
+        append(make(Record, (offset, timestamp, key, value, headers)))
     if position != size:
         raise ProtocolError(f"{size - position} bytes are left behind the last record")
     return records
@@ -121,8 +137,12 @@ def _headers(data: bytes, position: int, end: int) -> tuple[tuple[Header, ...], 
 
 def _longer_varint(data: bytes, position: int, first: int) -> tuple[int, int]:
     """The rest of a varint whose first byte said that more follow; still zig-zag encoded."""
-    value = first & 0x7F
-    for shift in range(7, 70, 7):
+    byte = data[position]
+    position += 1
+    value = first & 0x7F | (byte & 0x7F) << 7
+    if not byte & 0x80:
+        return value, position
+    for shift in range(14, 70, 7):
         byte = data[position]
         position += 1
         value |= (byte & 0x7F) << shift
