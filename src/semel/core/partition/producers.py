@@ -1,0 +1,202 @@
+"""What a partition remembers of each producer: epoch, the last five batches, its open transaction.
+
+The rules are those of Kafka's ProducerStateEntry and ProducerAppendInfo. `look` judges a batch
+without touching anything; `apply_batch` and `apply_marker` change the state once the bytes are in
+the log, live and on replay alike.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from semel.core.partition.admission import Refusal
+from semel.wire.batches import NO_EPOCH, NO_SEQUENCE, BatchHeader, Marker
+from semel.wire.errors import ErrorCode
+
+BATCHES_REMEMBERED = 5  # as many as an idempotent producer may have in flight
+MAX_SEQUENCE = 2**31 - 1
+NONE_OPEN = -1
+
+
+class Batch(NamedTuple):
+    """One appended batch, enough to answer its repetition as the first time."""
+
+    base_sequence: int
+    last_sequence: int
+    base_offset: int
+    last_offset: int
+    timestamp: int
+
+
+class Duplicate(NamedTuple):
+    """The batch is in the log already: answer as its first append did."""
+
+    batch: Batch
+
+
+class Producer:
+    """One producer id in one partition."""
+
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "last_timestamp",
+        "open_since_offset",
+        "seen_ms",
+    )
+
+    def __init__(self) -> None:
+        self.epoch = NO_EPOCH
+        self.batches: tuple[Batch, ...] = ()
+        self.coordinator_epoch = -1
+        self.last_timestamp = -1
+        self.open_since_offset = NONE_OPEN
+        self.seen_ms = 0
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def has_open_transaction(self) -> bool:
+        return self.open_since_offset != NONE_OPEN
+
+    def facts(self) -> tuple[object, ...]:
+        """All that the log determines: equal for equal logs, whenever they were read."""
+        return (
+            self.epoch,
+            self.batches,
+            self.coordinator_epoch,
+            self.last_timestamp,
+            self.open_since_offset,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Producer) and self.facts() == other.facts()
+
+    def __repr__(self) -> str:
+        return f"Producer{self.facts()}"
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Producers:
+    """All producers of one partition, by id."""
+
+    __slots__ = ("_by_id",)
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, Producer] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[tuple[int, Producer]]:
+        return iter(self._by_id.items())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Producers) and self._by_id == other._by_id
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def get(self, producer_id: int) -> Producer | None:
+        return self._by_id.get(producer_id)
+
+    def restore(self, producer_id: int, producer: Producer) -> None:
+        self._by_id[producer_id] = producer
+
+    def look(
+        self, header: BatchHeader, must_begin_at_zero: bool = False
+    ) -> Duplicate | Refusal | None:
+        """None if the batch comes next. `must_begin_at_zero` holds under transaction version 2,
+        where a producer without batches here cannot have lost any."""
+        producer = self._by_id.get(header.producer_id)
+        sequence = header.base_sequence
+        if producer is None:
+            if must_begin_at_zero and sequence != 0:
+                return out_of_order(header, "its first batch in this partition must be 0")
+            return None
+        if header.producer_epoch == producer.epoch:
+            duplicate = _find(producer.batches, sequence, header.last_offset_delta)
+            if duplicate is not None:
+                return Duplicate(duplicate)
+            expected = next_sequence(producer.last_sequence)
+            if sequence != expected:
+                return out_of_order(header, f"{expected} comes next")
+            return None
+        if header.producer_epoch < producer.epoch:
+            return stale_epoch(header.producer_id, header.producer_epoch, producer.epoch)
+        if sequence != 0:
+            return out_of_order(header, f"epoch {header.producer_epoch} must begin at 0")
+        return None
+
+    def apply_batch(self, header: BatchHeader, now_ms: int) -> Producer:
+        producer = self._known(header.producer_id, header.producer_epoch, now_ms)
+        batch = Batch(
+            header.base_sequence,
+            header.last_sequence,
+            header.base_offset,
+            header.last_offset,
+            header.max_timestamp,
+        )
+        producer.batches = (*producer.batches[1 - BATCHES_REMEMBERED :], batch)
+        producer.last_timestamp = header.max_timestamp
+        return producer
+
+    def apply_marker(self, marker: Marker, timestamp: int, now_ms: int) -> Producer:
+        """Returns the producer with its transaction still open: `state` closes it."""
+        producer = self._known(marker.producer_id, marker.producer_epoch, now_ms)
+        producer.coordinator_epoch = marker.coordinator_epoch
+        producer.last_timestamp = timestamp
+        return producer
+
+    def expire(self, seen_before_ms: int) -> int:
+        """Forget producers idle since then, never one with an open transaction. Idle means no
+        append, whatever the timestamps of its records say: Kafka goes by those, and forgets an
+        active producer of old data."""
+        gone = [
+            producer_id
+            for producer_id, producer in self._by_id.items()
+            if producer.seen_ms < seen_before_ms and not producer.has_open_transaction
+        ]
+        for producer_id in gone:
+            del self._by_id[producer_id]
+        return len(gone)
+
+    def _known(self, producer_id: int, epoch: int, now_ms: int) -> Producer:
+        producer = self._by_id.get(producer_id)
+        if producer is None:
+            producer = self._by_id[producer_id] = Producer()
+        if producer.epoch != epoch:
+            producer.epoch = epoch
+            producer.batches = ()  # sequences begin anew with every epoch
+        producer.seen_ms = now_ms
+        return producer
+
+
+def next_sequence(sequence: int) -> int:
+    return 0 if sequence == MAX_SEQUENCE else sequence + 1
+
+
+def out_of_order(header: BatchHeader, reason: str) -> Refusal:
+    return Refusal(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"Producer {header.producer_id} sent the sequence {header.base_sequence}: {reason}.",
+    )
+
+
+def stale_epoch(producer_id: int, epoch: int, current: int) -> Refusal:
+    return Refusal(
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        f"Producer {producer_id} sent the epoch {epoch}, the current one is {current}.",
+    )
+
+
+def _find(batches: tuple[Batch, ...], sequence: int, offset_delta: int) -> Batch | None:
+    for batch in batches:
+        if (
+            batch.base_sequence == sequence
+            and batch.last_offset - batch.base_offset == offset_delta
+        ):
+            return batch
+    return None
