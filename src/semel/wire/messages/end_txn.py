@@ -1,0 +1,19 @@
+"""EndTxn (API 26)."""
+
+from __future__ import annotations
+
+from semel.wire.schema import Message, boolean, int16, int32, int64, string
+
+
+class EndTxnRequest(Message, api_key=26, versions="0-5", flexible="3+"):
+    transactional_id: str = string()
+    producer_id: int = int64()
+    producer_epoch: int = int16()
+    committed: bool = boolean()
+
+
+class EndTxnResponse(Message, api_key=26, versions="0-5", flexible="3+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    producer_id: int = int64(-1, versions="5+", ignorable=True)
+    producer_epoch: int = int16(-1, versions="5+", ignorable=True)

@@ -1,0 +1,23 @@
+"""InitProducerId (API 22)."""
+
+from __future__ import annotations
+
+from semel.wire.schema import Message, boolean, int16, int32, int64, string
+
+
+class InitProducerIdRequest(Message, api_key=22, versions="0-6", flexible="2+"):
+    transactional_id: str | None = string(nullable="0+")
+    transaction_timeout_ms: int = int32()
+    producer_id: int = int64(-1, versions="3+")
+    producer_epoch: int = int16(-1, versions="3+")
+    enable2_pc: bool = boolean(versions="6+")
+    keep_prepared_txn: bool = boolean(versions="6+")
+
+
+class InitProducerIdResponse(Message, api_key=22, versions="0-6", flexible="2+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    producer_id: int = int64(-1)
+    producer_epoch: int = int16()
+    ongoing_txn_producer_id: int = int64(-1, versions="6+")
+    ongoing_txn_producer_epoch: int = int16(-1, versions="6+")

@@ -1,0 +1,16 @@
+"""SaslAuthenticate (API 36)."""
+
+from __future__ import annotations
+
+from semel.wire.schema import Message, binary, int16, int64, string
+
+
+class SaslAuthenticateRequest(Message, api_key=36, versions="0-2", flexible="2+"):
+    auth_bytes: bytes = binary()
+
+
+class SaslAuthenticateResponse(Message, api_key=36, versions="0-2", flexible="2+"):
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+")
+    auth_bytes: bytes = binary()
+    session_lifetime_ms: int = int64(versions="1+", ignorable=True)

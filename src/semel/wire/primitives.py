@@ -1,0 +1,141 @@
+"""The few helpers that compiled codecs call: varints, tag sections, UUIDs, and how they complain.
+
+Everything frequent is inlined by the compiler; what is here runs for long lengths, for tags and
+for broken input. Reading helpers may also raise IndexError or struct.error past the end of the
+buffer: `Message.decode` turns those into ProtocolError in one place.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from semel.wire.errors import ProtocolError
+
+Buffer = bytes | bytearray | memoryview
+
+NO_UUID = UUID(int=0)  # Kafka's "no id": sixteen zero bytes
+
+# Kafka refuses longer strings in every version, although a compact length could say more
+# (the generated readers of org.apache.kafka.common.message).
+MAX_STRING_BYTES = 0x7FFF
+
+_VARINT_BYTES = tuple(bytes((low | 0x80, high)) for high in range(1, 128) for low in range(128))
+
+
+def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
+    """An unsigned varint of at most 32 bits, and the position after it."""
+    value = shift = 0
+    while True:
+        byte = buffer[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift > 28:
+            raise ProtocolError("a varint is longer than five bytes")
+    if value > 0xFFFFFFFF:
+        raise ProtocolError("a varint does not fit in 32 bits")
+    return value, position
+
+
+def read_string_length(buffer: Buffer, position: int) -> tuple[int, int]:
+    """A compact string's length plus one, and the position after it."""
+    length, position = read_uvarint(buffer, position)
+    if length > MAX_STRING_BYTES + 1:
+        raise ProtocolError(f"a string of {length - 1} bytes is longer than {MAX_STRING_BYTES}")
+    return length, position
+
+
+def uvarint(value: int) -> bytes:
+    """The bytes of an unsigned varint."""
+    if value < 0x80:
+        return bytes((value,))
+    if value < 0x4000:
+        return _VARINT_BYTES[value - 0x80]
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def string_length(value: int) -> bytes:
+    """The bytes of a compact string's length plus one, where that takes more than one byte."""
+    if value > MAX_STRING_BYTES + 1:
+        raise struct.error(f"a string of {value - 1} bytes is too long")
+    return uvarint(value)
+
+
+def skip_tags(buffer: Buffer, position: int) -> int:
+    """The position after a tag section of which nothing is known.
+
+    Unknown tagged fields are dropped, not kept: Semel answers messages, it does not forward them.
+    """
+    count, position = read_uvarint(buffer, position)
+    for _ in range(count):
+        _, position = read_uvarint(buffer, position)
+        size, position = read_uvarint(buffer, position)
+        position += size
+    return position
+
+
+def append_tags(out: bytearray, tags: Sequence[tuple[int, bytearray]]) -> None:
+    """A tag section: how many, then number, size and content of each, in order of number."""
+    out += uvarint(len(tags))
+    for tag, content in tags:
+        out += uvarint(tag)
+        out += uvarint(len(content))
+        out += content
+
+
+_uuids: dict[bytes, UUID] = {bytes(16): NO_UUID}
+_UUIDS_KEPT = 4096  # topic ids repeat in every Produce and Fetch; making a UUID costs a microsecond
+
+
+def uuid_of(raw: bytes) -> UUID:
+    """The UUID of sixteen bytes; ones seen lately are shared."""
+    known = _uuids.get(raw)
+    if known is None:
+        if len(_uuids) >= _UUIDS_KEPT:
+            _uuids.clear()
+        known = _uuids[raw] = UUID(bytes=raw)
+    return known
+
+
+def append_records(out: bytearray, records: Any) -> None:
+    """A records value that is not plainly bytes: other buffers are copied, file regions noted.
+
+    A region is anything with a length that is not a buffer. Where `out` is a Frame it is
+    remembered with its position, and the connection sends it from its file.
+    """
+    try:
+        view = memoryview(records)
+    except TypeError:
+        regions = getattr(out, "regions", None)
+        if regions is None:
+            out += bytes(records)
+        else:
+            regions.append((len(out), records))
+    else:
+        out += view
+
+
+def null(field: str) -> ProtocolError:
+    return ProtocolError(f"{field} may not be null in this version")
+
+
+def bad_length(field: str, length: int) -> ProtocolError:
+    return ProtocolError(f"{field} has the impossible length {length}")
+
+
+def bad_tag(tag: int) -> ProtocolError:
+    return ProtocolError(f"tagged field {tag} does not end where its size says")
+
+
+def truncated() -> ProtocolError:
+    return ProtocolError("the bytes end before the message does")

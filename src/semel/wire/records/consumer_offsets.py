@@ -1,0 +1,45 @@
+"""Records of __consumer_offsets."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from semel.wire.schema import Message, Struct, array, binary, int32, int64, string, uuid
+
+
+class OffsetCommitKey(Message, api_key=1, versions="0"):
+    group: str = string()
+    topic: str = string()
+    partition: int = int32()
+
+
+class OffsetCommitValue(Message, api_key=1, versions="0-4", flexible="4+"):
+    offset: int = int64()
+    leader_epoch: int = int32(-1, versions="3+", ignorable=True)
+    metadata: str = string()
+    commit_timestamp: int = int64()
+    expire_timestamp: int = int64(-1, versions="1", ignorable=True)
+    topic_id: UUID = uuid(versions="4+", tag=0, ignorable=True)
+
+
+class GroupMetadataKey(Message, api_key=2, versions="0"):
+    group: str = string()
+
+
+class GroupMetadataValue(Message, api_key=2, versions="0-4", flexible="4+"):
+    protocol_type: str = string()
+    generation: int = int32()
+    protocol: str | None = string(nullable="0+")
+    leader: str | None = string(nullable="0+")
+    current_state_timestamp: int = int64(-1, versions="2+", ignorable=True)
+    members: list[GroupMetadataValue.MemberMetadata] = array("MemberMetadata")
+
+    class MemberMetadata(Struct):
+        member_id: str = string()
+        group_instance_id: str | None = string(None, versions="3+", nullable="0+", ignorable=True)
+        client_id: str = string()
+        client_host: str = string()
+        rebalance_timeout: int = int32(-1, versions="1+", ignorable=True)
+        session_timeout: int = int32()
+        subscription: bytes = binary()
+        assignment: bytes = binary()
