@@ -1,0 +1,1 @@
+"""The transaction coordinator as pure decisions: states, records, one module per kind of move."""

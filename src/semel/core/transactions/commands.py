@@ -1,0 +1,145 @@
+"""What the coordinator is asked (commands), what it orders (effects) and what it answers (replies).
+
+Commands carry the API's name; `now_ms` comes beside them, and fresh producer ids from the counter
+that the coordinator was given: a machine never invents numbers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from semel.core.transactions.states import TxnState
+from semel.core.transactions.transaction import (
+    NO_EPOCH,
+    NO_PRODUCER_ID,
+    VERSION_1,
+    TopicPartition,
+    Transaction,
+)
+from semel.wire.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class InitProducerId:
+    transactional_id: str
+    timeout_ms: int
+    expected_producer_id: int = NO_PRODUCER_ID
+    expected_epoch: int = NO_EPOCH
+    enable_two_phase: bool = False
+    keep_prepared: bool = False
+    who: str = ""
+    """The client, for the one it fences: "client etl from 10.0.0.7"."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions:
+    """AddPartitionsToTxn and AddOffsetsToTxn; with VERSION_2 the implicit adding of Produce."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    partitions: frozenset[TopicPartition]
+    client_version: int = VERSION_1
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyPartitions:
+    """AddPartitionsToTxn with verifyOnly: are these in the open transaction?"""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    partitions: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class EndTxn:
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    commit: bool
+    client_version: int = VERSION_1
+
+
+@dataclass(frozen=True, slots=True)
+class MarkersWritten:
+    """Every partition of the prepared transaction has its marker."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class AbortTimedOut:
+    """Time has passed: abort what has been open for too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetIdle:
+    """Time has passed: forget the ids that nobody has used for long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    transactional_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    states: frozenset[TxnState] | None = None
+    producer_ids: frozenset[int] = frozenset()
+    longer_than_ms: int = -1
+    pattern: str | None = None
+
+
+Command = (
+    InitProducerId
+    | AddPartitions
+    | VerifyPartitions
+    | EndTxn
+    | MarkersWritten
+    | AbortTimedOut
+    | ForgetIdle
+    | Describe
+    | List
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteMarkers:
+    """The order to tell every partition how its transaction ended."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    commit: bool
+    partitions: frozenset[TopicPartition]
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    error: ErrorCode = ErrorCode.NONE
+    producer_id: int = NO_PRODUCER_ID
+    epoch: int = NO_EPOCH
+    ongoing_producer_id: int = NO_PRODUCER_ID
+    ongoing_epoch: int = NO_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionErrors:
+    """The answer to VerifyPartitions; `error` is that of all of them when they share one."""
+
+    error: ErrorCode = ErrorCode.NONE
+    by_partition: Mapping[TopicPartition, ErrorCode] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The answer to Describe and List."""
+
+    error: ErrorCode = ErrorCode.NONE
+    transactions: tuple[Transaction, ...] = ()
+
+
+OK = Reply()

@@ -1,0 +1,62 @@
+"""Which markers a prepared transaction still owes, and what a partition's answer means for it.
+
+The table is that of Kafka's TransactionMarkerRequestCompletionHandler.
+"""
+
+from enum import Enum
+
+from semel.core.transactions.commands import WriteMarkers
+from semel.core.transactions.transaction import TopicPartition
+from semel.wire.errors import ErrorCode
+
+
+class Verdict(Enum):
+    WRITTEN = "the marker is in the log"
+    AGAIN = "look up the leader and send it again"
+    CANCEL = "another coordinator or producer epoch rules there: stop sending for this transaction"
+    DROP = "the partition can hold no transactional data: owe it nothing"
+    BUG = "nothing we sent can lead to this answer"
+
+
+VERDICTS: dict[ErrorCode, Verdict] = {
+    ErrorCode.NONE: Verdict.WRITTEN,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: Verdict.AGAIN,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: Verdict.AGAIN,
+    ErrorCode.NOT_ENOUGH_REPLICAS: Verdict.AGAIN,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Verdict.AGAIN,
+    ErrorCode.REQUEST_TIMED_OUT: Verdict.AGAIN,
+    ErrorCode.KAFKA_STORAGE_ERROR: Verdict.AGAIN,
+    ErrorCode.NETWORK_EXCEPTION: Verdict.AGAIN,  # our own word for a lost connection
+    ErrorCode.INVALID_PRODUCER_EPOCH: Verdict.CANCEL,
+    ErrorCode.TRANSACTION_COORDINATOR_FENCED: Verdict.CANCEL,
+    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: Verdict.DROP,
+    ErrorCode.UNSUPPORTED_VERSION: Verdict.DROP,
+}
+
+
+class MarkersOwed:
+    """One prepared transaction's debt, until it is paid or cancelled."""
+
+    __slots__ = ("cancelled", "order", "partitions")
+
+    def __init__(self, order: WriteMarkers) -> None:
+        self.order = order
+        self.partitions = set(order.partitions)
+        self.cancelled = False
+
+    @property
+    def paid(self) -> bool:
+        return not self.partitions and not self.cancelled
+
+    def hear(self, partition: TopicPartition, error: ErrorCode) -> Verdict:
+        """Take a partition's answer into account."""
+        verdict = VERDICTS.get(error, Verdict.BUG)
+        if verdict is Verdict.CANCEL:
+            self.cancelled = True
+        elif verdict in (Verdict.WRITTEN, Verdict.DROP):
+            self.partitions.discard(partition)
+        return verdict
+
+    def forget(self, partition: TopicPartition) -> None:
+        """Its topic was deleted: a marker has nowhere to go, and must not hold up the others."""
+        self.partitions.discard(partition)
