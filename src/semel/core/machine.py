@@ -14,7 +14,7 @@ broker simulable, and group commit free.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +32,26 @@ class Machine(Protocol):
     def apply(self, record: Any) -> None: ...
 
     def resume(self) -> tuple[Any, ...]: ...
+
+
+class LogEntry(NamedTuple):
+    """A machine's record as it stands in its log. With a producer id it belongs to that producer's
+    transaction, and counts only once the transaction is committed."""
+
+    key: bytes | None
+    value: bytes | None
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+class Codec(Protocol):
+    """A machine's records as bytes, and back."""
+
+    def encode(self, record: Any) -> LogEntry | None:
+        """None for a record that only memory needs: applied, never written."""
+
+    def decode(self, entry: LogEntry) -> Any | None:
+        """None for a record of a kind or version that we do not know: left alone."""
+
+    def decode_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> Any | None:
+        """The record that says how a producer's transaction ended, for a machine that cares."""

@@ -1,0 +1,249 @@
+"""Runs a machine over one partition of an internal topic: decide, append, apply, and then speak.
+
+    reply = shard.submit(command)        # the reply, or a future of it
+
+A decision is made on the state already applied in memory, its records are appended and applied at
+once, so the next decision sees them; but no reply and no effect leaves before everything it was
+based on is durable. Errors wait, too: they may speak of a state that a crash would undo. If an
+append fails, all that waits is answered NOT_COORDINATOR, and the machine is built anew from its log:
+there is no undo. Under `os` durability an append is durable when it returns, nothing ever waits, and
+`submit` is a plain function call.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+from semel.broker.partition import Partition
+from semel.core.machine import Codec, Decision, LogEntry, Machine
+from semel.core.partition.admission import Refusal
+from semel.core.partition.verification import Guard
+from semel.store.interface import DURABLE, Ticket
+from semel.wire.batches import NO_PRODUCER_ID, BatchBuilder, BatchHeader, parse_marker, records_of
+from semel.wire.errors import ErrorCode
+
+log = logging.getLogger("semel.runtime")
+
+LARGEST_BATCH = 512 * 1024
+"""Half of the default max.message.bytes. A decision that writes more takes several batches."""
+
+
+class Shard:
+    """One machine with its log, while this broker leads the partition.
+
+    `run` carries out one effect; `observe` hears of every record as it is applied, but not of those
+    replayed from the log; `failed` is told once when the log can no longer be written.
+    """
+
+    def __init__(
+        self,
+        partition: Partition,
+        new_machine: Callable[[], Machine],
+        codec: Codec,
+        *,
+        now_ms: Callable[[], int],
+        run: Callable[["Shard", Any], None],
+        observe: Callable[[Any], None] | None = None,
+        failed: Callable[["Shard"], None] | None = None,
+    ) -> None:
+        self.partition = partition
+        self.machine: Machine | None = None
+        self.error = ErrorCode.NOT_COORDINATOR
+        """What a command hears while there is no machine."""
+        self._new_machine = new_machine
+        self._codec = codec
+        self._now_ms = now_ms
+        self._run_effect = run
+        self._observe = observe
+        self._failed = failed
+        self._ticket = DURABLE
+        self._waiting: deque[tuple[Ticket, Any, asyncio.Future[Any] | None, Decision]] = deque()
+        self._put_off: list[LogEntry] = []
+
+    def __repr__(self) -> str:
+        return f"Shard({self.partition!r}, epoch {self.epoch})"
+
+    @property
+    def epoch(self) -> int:
+        """The coordinator epoch: that of the partition's leadership."""
+        return self.partition.leader_epoch
+
+    # Commands
+
+    def submit(self, command: Any, guard: Guard | None = None) -> Any:
+        """Decide, append and apply now; the reply, or a future of it where something it rests on is
+        not durable yet. `guard` proves the verification of records inside a transaction."""
+        machine = self.machine
+        if machine is None:
+            return command.refused(self.error)
+        decision = machine.decide(command, self._now_ms())
+        if decision.records:
+            refusal = self._append(self._encode(decision.records), guard)
+            if refusal is not None:
+                return command.refused(refusal.error)
+            self._apply(machine, decision.records)
+        if self._ticket.durable:
+            self._run(decision)
+            return decision.reply
+        return self._wait(command, decision)
+
+    def submit_lazily(self, command: Any) -> None:
+        """Decide and apply now, append with whatever comes next, at the latest at `flush`. Only for
+        what a reloaded machine would find out again by itself; no reply, no effects."""
+        if self.machine is None:
+            return
+        decision = self.machine.decide(command, self._now_ms())
+        assert not decision.effects
+        self._put_off += self._encode(decision.records)
+        self._apply(self.machine, decision.records)
+
+    def flush(self) -> None:
+        """Append what was put off."""
+        if self._put_off and self.machine is not None:
+            self._append([], None)
+
+    def append_marker(
+        self, producer_id: int, epoch: int, commit: bool, coordinator_epoch: int, version: int
+    ) -> Ticket | Refusal:
+        """End a producer's transaction in this shard's own partition, and let the machine know."""
+        self.flush()
+        if self.machine is None:
+            # The transaction's coordinator knows this one as "not ready yet, ask again".
+            return Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self!r} is not loaded.")
+        appended = self.partition.append_marker(
+            producer_id, epoch, commit, coordinator_epoch, version
+        )
+        if isinstance(appended, Refusal):
+            return appended
+        self._take(appended.ticket)
+        record = self._codec.decode_marker(producer_id, epoch, commit)
+        if record is not None:
+            self._apply(self.machine, (record,))
+        return appended.ticket
+
+    # Coming and going
+
+    def load(self) -> None:
+        """Replay the whole log, and carry out what a crash may have swallowed."""
+        for _ in self.load_steps():
+            pass
+
+    def load_steps(self) -> Iterator[None]:
+        """The same, pausing after every batch so that a long log does not hold up the loop."""
+        self.error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        machine = self._new_machine()
+        for batch in self.partition.log.batches(self.partition.log.start_offset):
+            for record in self._decode(BatchHeader(batch)):
+                machine.apply(record)
+            yield
+        self.machine = machine
+        self._ticket = DURABLE
+        self._run(Decision(effects=machine.resume()))
+
+    def unload(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
+        """Forget the machine. All that waits hears `error`, and so does everything to come."""
+        self.machine, self.error = None, error
+        self._put_off.clear()
+        waiting, self._waiting = self._waiting, deque()
+        for _, command, future, _ in waiting:
+            if future is not None and not future.done():
+                future.set_result(command.refused(error))
+
+    # The log
+
+    def _append(self, entries: list[LogEntry], guard: Guard | None) -> Refusal | None:
+        if self._put_off:
+            entries = self._put_off + entries
+            self._put_off = []
+        for batch in _batches(entries, self._now_ms()):
+            appended = self.partition.append_internal(batch, guard)
+            if isinstance(appended, Refusal):
+                if appended.error is not ErrorCode.KAFKA_STORAGE_ERROR:
+                    return appended
+                self._give_up(appended.message)
+                return Refusal(self.error, appended.message)
+            self._take(appended.ticket)
+        return None
+
+    def _take(self, ticket: Ticket) -> None:
+        self._ticket = ticket
+        if not ticket.durable:
+            ticket.add_callback(self._settled)
+
+    def _wait(self, command: Any, decision: Decision) -> Any:
+        future = None
+        if decision.reply is not None:
+            future = asyncio.get_running_loop().create_future()
+        self._waiting.append((self._ticket, command, future, decision))
+        return future
+
+    def _settled(self, ticket: Ticket) -> None:
+        if ticket.error is not None:
+            self._give_up(str(ticket.error))
+            return
+        while self._waiting and self._waiting[0][0].durable:
+            _, _, future, decision = self._waiting.popleft()
+            self._run(decision)
+            if future is not None and not future.done():
+                future.set_result(decision.reply)
+
+    def _give_up(self, reason: str) -> None:
+        if self.machine is None:
+            return
+        log.error("cannot write; loading it again", extra={"shard": self, "reason": reason})
+        self.unload()
+        if self._failed is not None:
+            self._failed(self)
+
+    def _run(self, decision: Decision) -> None:
+        for effect in decision.effects:
+            self._run_effect(self, effect)
+
+    def _apply(self, machine: Machine, records: Iterable[Any]) -> None:
+        for record in records:
+            machine.apply(record)
+            if self._observe is not None:
+                self._observe(record)
+
+    def _encode(self, records: Iterable[Any]) -> list[LogEntry]:
+        encode = self._codec.encode
+        return [entry for record in records if (entry := encode(record)) is not None]
+
+    def _decode(self, batch: BatchHeader) -> Iterator[Any]:
+        if batch.is_control:
+            marker = parse_marker(batch)
+            if marker is not None:
+                record = self._codec.decode_marker(
+                    marker.producer_id, marker.producer_epoch, marker.is_commit
+                )
+                if record is not None:
+                    yield record
+            return
+        producer = (NO_PRODUCER_ID, -1)
+        if batch.is_transactional:
+            producer = (batch.producer_id, batch.producer_epoch)
+        for line in records_of(batch):
+            record = self._codec.decode(LogEntry(line.key, line.value, *producer))
+            if record is not None:
+                yield record
+
+
+def _batches(entries: list[LogEntry], now_ms: int) -> Iterator[bytearray]:
+    """A batch belongs to one producer's transaction, or to none."""
+    for (producer_id, epoch), group in groupby(entries, lambda entry: entry[2:]):
+        builder = BatchBuilder()
+        for entry in group:
+            if builder.size > LARGEST_BATCH:
+                yield _built(builder, producer_id, epoch)
+                builder = BatchBuilder()
+            builder.append(entry.key, entry.value, now_ms)
+        yield _built(builder, producer_id, epoch)
+
+
+def _built(builder: BatchBuilder, producer_id: int, epoch: int) -> bytearray:
+    if producer_id == NO_PRODUCER_ID:
+        return builder.build()
+    return builder.build(producer_id=producer_id, producer_epoch=epoch, transactional=True)
