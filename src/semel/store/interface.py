@@ -157,6 +157,14 @@ class Log(ABC):
     size: int
     offline: StorageError | None
     recovered_from: int | None
+    #: Called with the base offset of each new segment before anything is written to it, so that the
+    #: owner can snapshot what it knows at exactly that offset.
+    on_roll: Callable[[int], object] | None = None
+
+    @property
+    def active_base_offset(self) -> int:
+        """Where the segment that is being written begins."""
+        return self.segments()[-1].base_offset
 
     @abstractmethod
     def append(self, batches: Sequence[Buffer]) -> Ticket:

@@ -1,0 +1,238 @@
+"""All the logs in one directory on disk, and the checkpoints that let a start be quick."""
+
+import fcntl
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
+from uuid import UUID, uuid4
+
+from semel.store import checkpoints
+from semel.store.checkpoints import LogName
+from semel.store.commit import Syncer
+from semel.store.disk import DiskLog
+from semel.store.files import FilePool, Files, OpenFile
+from semel.store.interface import LogConfig, StorageError, Store
+
+_DIRECTORY = re.compile(r"(.+)-(\d+)")
+# How many logs a clean stop syncs at a time: each holds three descriptors meanwhile.
+_CLOSE_TOGETHER = 64
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class DiskStore(Store):
+    """Logs under `root`, one directory each, laid out as Kafka's log.dirs.
+
+    `durability` "os" acknowledges what the operating system holds (a killed process loses nothing),
+    "fsync" what the disk holds. At most `open_files` descriptors are kept open between uses.
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        durability: Literal["os", "fsync"] = "os",
+        open_files: int = 1024,
+        files: Files | None = None,
+        clock: Callable[[], int] = _now_ms,
+    ) -> None:
+        self.root = os.fspath(root)
+        self.fsync = durability == "fsync"
+        self.clock = clock
+        self.files = files or Files()
+        self.pool = FilePool(self.files, open_files)
+        self.syncer = Syncer()
+        self._logs: dict[LogName, DiskLog] = {}
+        self._doomed: list[tuple[int, str]] = []
+        os.makedirs(self.root, exist_ok=True)
+        self._lock = _lock(self.root)
+        self.started_clean = checkpoints.take_clean_mark(self.files, self.root)
+        self._recovery_points = self._read(checkpoints.RECOVERY_POINTS)
+        self._start_offsets = self._read(checkpoints.START_OFFSETS)
+        self._cleaner_offsets = self._read(checkpoints.CLEANER_OFFSETS)
+        self._names = self._find_logs()
+
+    def list(self) -> list[LogName]:
+        return sorted(self._names)
+
+    def create(
+        self, topic: str, partition: int, topic_id: UUID, config: LogConfig | None = None
+    ) -> DiskLog:
+        name = (topic, partition)
+        if name in self._names:
+            raise FileExistsError(f"{topic}-{partition} exists")
+        directory = self._directory(name)
+        try:
+            self.files.make_directory(directory)
+            path = f"{directory}/{checkpoints.METADATA}"
+            checkpoints.write_topic_id(self.files, path, topic_id, self.fsync)
+            if self.fsync:
+                self.files.sync_directory(self.root)
+        except OSError as error:
+            self.files.remove_directory(directory)
+            raise StorageError(f"{topic}-{partition} cannot be created: {error}", error) from error
+        log = DiskLog(self, directory, topic, partition, config or LogConfig(), clean=True)
+        self._names.add(name)
+        self._logs[name] = log
+        return log
+
+    def open(self, topic: str, partition: int, config: LogConfig | None = None) -> DiskLog:
+        name = (topic, partition)
+        if name not in self._names:
+            raise FileNotFoundError(f"no log {topic}-{partition}")
+        known = self._logs.get(name)
+        if known is not None and known.offline is None:
+            return known
+        if known is not None and known.offline is not None:
+            known.shut(known.offline)
+            config = config or known.config
+        point = self._recovery_points.get(name, 0)
+        log = DiskLog(
+            self,
+            self._directory(name),
+            topic,
+            partition,
+            config or LogConfig(),
+            start_offset=self._start_offsets.get(name, 0),
+            recovery_point=point,
+            # A log that went offline is suspect however the last stop went.
+            clean=known is None and self.started_clean and name in self._recovery_points,
+        )
+        self._logs[name] = log
+        return log
+
+    def delete(self, topic: str, partition: int) -> None:
+        name = (topic, partition)
+        self._names.remove(name)
+        log = self._logs.pop(name, None)
+        if log is not None:
+            log.shut(StorageError(f"{topic}-{partition} was deleted"))
+        for offsets in (self._recovery_points, self._start_offsets, self._cleaner_offsets):
+            offsets.pop(name, None)
+        directory = self._directory(name)
+        # Kafka's name for a directory on its way out; a topic of the same name may come meanwhile.
+        doomed = f"{self.root}/{topic[:200]}-{partition}.{uuid4().hex}-delete"
+        try:
+            self.files.rename(directory, doomed)
+        except OSError as error:
+            raise StorageError(f"{topic}-{partition} cannot be deleted: {error}", error) from error
+        delay_ms = log.config.file_delete_delay_ms if log else LogConfig().file_delete_delay_ms
+        self.delete_later([doomed], delay_ms)
+
+    def checkpoint(self) -> None:
+        self._write_checkpoints()
+        now_ms = self.clock()
+        due = [path for when_ms, path in self._doomed if when_ms <= now_ms]
+        self._doomed = [entry for entry in self._doomed if entry[0] > now_ms]
+        for path in due:
+            self._remove(path)
+
+    def close(self) -> None:
+        self.syncer.close()
+        logs = [log for log in self._logs.values() if log.offline is None]
+        whole = True
+        with ThreadPoolExecutor(8) as threads:
+            for start in range(0, len(logs), _CLOSE_TOGETHER):
+                some = logs[start : start + _CLOSE_TOGETHER]
+                flushed = [(log, _flushed(log)) for log in some]
+                results = list(threads.map(lambda item: self._sync_all(item[1]), flushed))
+                for (log, _), synced in zip(flushed, results, strict=True):
+                    if synced:
+                        log.recovery_point = log.next_offset
+                    whole = whole and synced
+                    log.shut(StorageError(f"{log.topic}-{log.partition} is closed"))
+        for _, path in self._doomed:
+            self._remove(path)
+        self._write_checkpoints()
+        if whole:
+            checkpoints.mark_clean(self.files, self.root, durable=True)
+        os.close(self._lock)
+
+    # What logs ask of their store
+
+    def start_offset_moved(self, log: DiskLog) -> None:
+        self._start_offsets[log.topic, log.partition] = log.start_offset
+        self._write(checkpoints.START_OFFSETS, self._start_offsets)
+
+    def delete_later(self, paths: Sequence[str], delay_ms: int) -> None:
+        due_ms = self.clock() + delay_ms
+        self._doomed += [(due_ms, path) for path in paths]
+
+    def cleaned_to(self, log: DiskLog) -> int:
+        """The first offset that compaction has not seen yet."""
+        return self._cleaner_offsets.get((log.topic, log.partition), 0)
+
+    def set_cleaned_to(self, log: DiskLog, offset: int) -> None:
+        self._cleaner_offsets[log.topic, log.partition] = offset
+        self._write(checkpoints.CLEANER_OFFSETS, self._cleaner_offsets)
+
+    # Within
+
+    def _directory(self, name: LogName) -> str:
+        return f"{self.root}/{name[0]}-{name[1]}"
+
+    def _find_logs(self) -> set[LogName]:
+        names = set()
+        for entry in os.scandir(self.root):
+            if entry.name.endswith("-delete"):
+                self._remove(entry.path)
+            elif (match := _DIRECTORY.fullmatch(entry.name)) and entry.is_dir():
+                # A directory without its metadata file is one whose creation was cut short.
+                if os.path.exists(f"{entry.path}/{checkpoints.METADATA}"):
+                    names.add((match[1], int(match[2])))
+                else:
+                    self.files.remove_directory(entry.path)
+        return names
+
+    def _remove(self, path: str) -> None:
+        if os.path.isdir(path):
+            self.files.remove_directory(path)
+        elif os.path.exists(path):
+            self.files.unlink(path)
+
+    def _sync_all(self, handles: Sequence[OpenFile] | None) -> bool:
+        try:
+            for file in handles or ():
+                self.files.sync(file.fd)
+        except OSError:
+            return False
+        return handles is not None
+
+    def _write_checkpoints(self) -> None:
+        for name, log in self._logs.items():
+            self._recovery_points[name] = log.recovery_point
+            if log.start_offset > log.first_base_offset:
+                self._start_offsets[name] = log.start_offset
+            else:
+                self._start_offsets.pop(name, None)
+        self._write(checkpoints.RECOVERY_POINTS, self._recovery_points)
+        self._write(checkpoints.START_OFFSETS, self._start_offsets)
+
+    def _read(self, name: str) -> dict[LogName, int]:
+        return checkpoints.read_offsets(f"{self.root}/{name}")
+
+    def _write(self, name: str, offsets: dict[LogName, int]) -> None:
+        checkpoints.write_offsets(self.files, f"{self.root}/{name}", offsets, self.fsync)
+
+
+def _lock(root: str) -> int:
+    """Two brokers in one directory would destroy it: Kafka's `.lock` file keeps the second out."""
+    fd = os.open(f"{root}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(fd)
+        raise StorageError(f"another process uses {root}", error) from error
+    return fd
+
+
+def _flushed(log: DiskLog) -> list[OpenFile] | None:
+    try:
+        return log.flush()
+    except StorageError:
+        return None

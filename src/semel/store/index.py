@@ -1,0 +1,111 @@
+"""Sparse indexes in Kafka's format: `.index` (offset → position), `.timeindex` (time → offset).
+
+New entries collect in memory and reach the file in blocks, so an append costs no extra system call;
+after a crash recovery rebuilds them from the log. Entries on disk are searched in place: an index
+takes no memory however long its segment is.
+"""
+
+import os
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable
+from struct import Struct
+
+from semel.store.files import FilePool, Handle, write_all
+
+_FLUSH_ENTRIES = 256
+
+
+class SparseIndex:
+    """Pairs of numbers, both never decreasing, kept on disk as fixed-size entries."""
+
+    __slots__ = ("_entry", "_keys", "_on_disk", "_values", "handle")
+
+    def __init__(self, pool: FilePool, path: str, entry: Struct) -> None:
+        self.handle = Handle(pool, path)
+        self._entry = entry
+        self._on_disk = 0
+        # Eight bytes signed: holds a timestamp as well as an offset.
+        self._keys = array("q")
+        self._values = array("q")
+
+    def __len__(self) -> int:
+        return self._on_disk + len(self._keys)
+
+    @property
+    def entry_size(self) -> int:
+        return self._entry.size
+
+    @property
+    def bytes(self) -> int:
+        return (self._on_disk + len(self._keys)) * self._entry.size
+
+    def adopt(self, size: int) -> None:
+        """Trust `size` bytes of entries that lie in the file already."""
+        self._on_disk = size // self._entry.size
+
+    def append(self, key: int, value: int) -> None:
+        self._keys.append(key)
+        self._values.append(value)
+        if len(self._keys) >= _FLUSH_ENTRIES:
+            self.flush()
+
+    def last(self) -> tuple[int, int] | None:
+        return self[len(self) - 1] if len(self) else None
+
+    def __getitem__(self, number: int) -> tuple[int, int]:
+        if number >= self._on_disk:
+            return self._keys[number - self._on_disk], self._values[number - self._on_disk]
+        size = self._entry.size
+        data = os.pread(self.handle.get().fd, size, number * size)
+        key, value = self._entry.unpack(data)
+        return key, value
+
+    def floor(self, key: int) -> tuple[int, int] | None:
+        """The last entry whose key is at most `key`."""
+        if self._keys and self._keys[0] <= key:
+            found = bisect_right(self._keys, key) - 1
+            return self._keys[found], self._values[found]
+        return self._floor_on_disk(lambda number: self[number][0], key)
+
+    def floor_by_value(self, value: int) -> tuple[int, int] | None:
+        """The last entry whose value is at most `value`."""
+        if self._values and self._values[0] <= value:
+            found = bisect_right(self._values, value) - 1
+            return self._keys[found], self._values[found]
+        return self._floor_on_disk(lambda number: self[number][1], value)
+
+    def _floor_on_disk(self, field: Callable[[int], int], wanted: int) -> tuple[int, int] | None:
+        found = bisect_right(range(self._on_disk), wanted, key=field) - 1
+        return self[found] if found >= 0 else None
+
+    def flush(self) -> None:
+        """Bring the file up to date."""
+        if not self._keys:
+            return
+        pack = self._entry.pack
+        content = b"".join(map(pack, self._keys, self._values))
+        handle = self.handle
+        write_all(handle.pool.files, handle.get().fd, [content])
+        self._on_disk += len(self._keys)
+        del self._keys[:], self._values[:]
+
+    def clear(self) -> None:
+        """Forget every entry, on disk too."""
+        self.handle.pool.files.truncate(self.handle.get().fd, 0)
+        self._on_disk = 0
+        del self._keys[:], self._values[:]
+
+
+_OFFSET_ENTRY = Struct(">ii")
+_TIME_ENTRY = Struct(">qi")
+
+
+def offset_index(pool: FilePool, path: str) -> SparseIndex:
+    """(last offset of a batch relative to the segment's base, position of that batch)."""
+    return SparseIndex(pool, path, _OFFSET_ENTRY)
+
+
+def time_index(pool: FilePool, path: str) -> SparseIndex:
+    """(largest timestamp so far, relative last offset of the batch that brought it)."""
+    return SparseIndex(pool, path, _TIME_ENTRY)
