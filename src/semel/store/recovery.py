@@ -105,8 +105,9 @@ def rebuild(
     segment.size = segment.unindexed_bytes = 0
     segment.next_offset = segment.max_timestamp_offset = segment.base_offset
     segment.max_timestamp = segment.first_timestamp = -1
-    fd = segment.log.get().fd
-    for batch, position in good_batches(fd, size, segment.base_offset):
+    # The file itself is held, not its number: opening the indexes may push it out of the pool.
+    file = segment.log.get()
+    for batch, position in good_batches(file.fd, size, segment.base_offset):
         place = Place(
             batch.base_offset, batch.last_offset, batch.max_timestamp, position, batch.size
         )
@@ -115,14 +116,14 @@ def rebuild(
         if batch.leader_epoch > (epochs[-1][0] if epochs else -1):
             epochs.append((batch.leader_epoch, batch.base_offset))
     segment.flush_indexes()
-    if segment.size < os.fstat(fd).st_size:
+    if segment.size < os.fstat(file.fd).st_size:
         if segment.size < size:
             logger.warning(
                 "%s is cut from %d to %d bytes, its last whole batch ends at offset %d",
                 segment.log.path, size, segment.size, segment.next_offset,
             )  # fmt: skip
-        segment.files.truncate(fd, segment.size)
-        segment.files.sync(fd)
+        segment.files.truncate(file.fd, segment.size)
+        segment.files.sync(file.fd)
     return segment.size == size
 
 

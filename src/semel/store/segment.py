@@ -122,12 +122,12 @@ class Segment:
 
     def append(self, buffers: Sequence[Buffer], coming: list[Place], interval: int) -> None:
         """Write and account for batches; after an error the file may hold part of them."""
-        fd = self.log.get().fd
+        file = self.log.get()
         last = coming[-1]
         expected = last.position + last.size
-        if len(buffers) > 1024 or self.files.write(fd, buffers) != expected:
-            self.files.truncate(fd, self.size)
-            write_all(self.files, fd, buffers)
+        if len(buffers) > 1024 or self.files.write(file.fd, buffers) != expected:
+            self.files.truncate(file.fd, self.size)
+            write_all(self.files, file.fd, buffers)
         start = self.size
         for place in coming:
             self.account(place, start + place.position, interval)
