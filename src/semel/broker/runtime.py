@@ -5,9 +5,9 @@
 A decision is made on the state already applied in memory, its records are appended and applied at
 once, so the next decision sees them; but no reply and no effect leaves before everything it was
 based on is durable. Errors wait, too: they may speak of a state that a crash would undo. If an
-append fails, all that waits is answered NOT_COORDINATOR, and the machine is built anew from its log:
-there is no undo. Under `os` durability an append is durable when it returns, nothing ever waits, and
-`submit` is a plain function call.
+append fails, all that waits is answered NOT_COORDINATOR, and the machine is built anew from its
+log: there is no undo. Under `os` durability an append is durable when it returns, nothing ever
+waits, and `submit` is a plain function call.
 """
 
 import asyncio

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a command leads to: an answer, records to make durable, and orders to carry out after."""
+    """What a command leads to: an answer, records to make durable, orders to carry out after."""
 
     reply: Any = None
     records: tuple[Any, ...] = ()

@@ -19,93 +19,6 @@ from semel.wire.errors import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
-class InitProducerId:
-    transactional_id: str
-    timeout_ms: int
-    expected_producer_id: int = NO_PRODUCER_ID
-    expected_epoch: int = NO_EPOCH
-    enable_two_phase: bool = False
-    keep_prepared: bool = False
-    who: str = ""
-    """The client, for the one it fences: "client etl from 10.0.0.7"."""
-
-
-@dataclass(frozen=True, slots=True)
-class AddPartitions:
-    """AddPartitionsToTxn and AddOffsetsToTxn; with VERSION_2 the implicit adding of Produce."""
-
-    transactional_id: str
-    producer_id: int
-    epoch: int
-    partitions: frozenset[TopicPartition]
-    client_version: int = VERSION_1
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyPartitions:
-    """AddPartitionsToTxn with verifyOnly: are these in the open transaction?"""
-
-    transactional_id: str
-    producer_id: int
-    epoch: int
-    partitions: frozenset[TopicPartition]
-
-
-@dataclass(frozen=True, slots=True)
-class EndTxn:
-    transactional_id: str
-    producer_id: int
-    epoch: int
-    commit: bool
-    client_version: int = VERSION_1
-
-
-@dataclass(frozen=True, slots=True)
-class MarkersWritten:
-    """Every partition of the prepared transaction has its marker."""
-
-    transactional_id: str
-    producer_id: int
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class AbortTimedOut:
-    """Time has passed: abort what has been open for too long."""
-
-
-@dataclass(frozen=True, slots=True)
-class ForgetIdle:
-    """Time has passed: forget the ids that nobody has used for long."""
-
-
-@dataclass(frozen=True, slots=True)
-class Describe:
-    transactional_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class List:
-    states: frozenset[TxnState] | None = None
-    producer_ids: frozenset[int] = frozenset()
-    longer_than_ms: int = -1
-    pattern: str | None = None
-
-
-Command = (
-    InitProducerId
-    | AddPartitions
-    | VerifyPartitions
-    | EndTxn
-    | MarkersWritten
-    | AbortTimedOut
-    | ForgetIdle
-    | Describe
-    | List
-)
-
-
-@dataclass(frozen=True, slots=True)
 class WriteMarkers:
     """The order to tell every partition how its transaction ended."""
 
@@ -143,3 +56,109 @@ class Found:
 
 
 OK = Reply()
+
+
+class _Answered:
+    """A command that hears a `Reply`, also when there is no coordinator to decide it."""
+
+    __slots__ = ()
+
+    def refused(self, error: ErrorCode) -> Reply:
+        return Reply(error)
+
+
+class _Searching:
+    __slots__ = ()
+
+    def refused(self, error: ErrorCode) -> Found:
+        return Found(error)
+
+
+@dataclass(frozen=True, slots=True)
+class InitProducerId(_Answered):
+    transactional_id: str
+    timeout_ms: int
+    expected_producer_id: int = NO_PRODUCER_ID
+    expected_epoch: int = NO_EPOCH
+    enable_two_phase: bool = False
+    keep_prepared: bool = False
+    who: str = ""
+    """The client, for the one it fences: "client etl from 10.0.0.7"."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions(_Answered):
+    """AddPartitionsToTxn and AddOffsetsToTxn; with VERSION_2 the implicit adding of Produce."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    partitions: frozenset[TopicPartition]
+    client_version: int = VERSION_1
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyPartitions:
+    """AddPartitionsToTxn with verifyOnly: are these in the open transaction?"""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    partitions: frozenset[TopicPartition]
+
+    def refused(self, error: ErrorCode) -> "PartitionErrors":
+        return PartitionErrors(error, dict.fromkeys(self.partitions, error))
+
+
+@dataclass(frozen=True, slots=True)
+class EndTxn(_Answered):
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    commit: bool
+    client_version: int = VERSION_1
+
+
+@dataclass(frozen=True, slots=True)
+class MarkersWritten(_Answered):
+    """Every partition of the prepared transaction has its marker."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class AbortTimedOut(_Answered):
+    """Time has passed: abort what has been open for too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetIdle(_Answered):
+    """Time has passed: forget the ids that nobody has used for long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Describe(_Searching):
+    transactional_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class List(_Searching):
+    states: frozenset[TxnState] | None = None
+    producer_ids: frozenset[int] = frozenset()
+    longer_than_ms: int = -1
+    pattern: str | None = None
+
+
+Command = (
+    InitProducerId
+    | AddPartitions
+    | VerifyPartitions
+    | EndTxn
+    | MarkersWritten
+    | AbortTimedOut
+    | ForgetIdle
+    | Describe
+    | List
+)

@@ -43,7 +43,7 @@ def verify_partitions(txn: Transaction | None, command: VerifyPartitions) -> Dec
     """Asked by a partition's leader before the first record of a transaction is appended."""
     error = refusal(txn, command.producer_id, command.epoch)
     if error is not None:
-        return Decision(PartitionErrors(error, dict.fromkeys(command.partitions, error)))
+        return Decision(command.refused(error))
     assert txn is not None
     missing = ErrorCode.TRANSACTION_ABORTABLE
     there = txn.partitions if txn.state is ONGOING else frozenset()

@@ -6,6 +6,7 @@ brokers with transaction version 2 write, version 0 what older ones wrote. No va
 
 from struct import Struct
 
+from semel.core.machine import LogEntry
 from semel.core.transactions.states import DEAD, EMPTY, TxnState
 from semel.core.transactions.transaction import NO_PRODUCER_ID, TopicPartition, Transaction
 from semel.wire.records.transaction_state import TransactionLogKey, TransactionLogValue
@@ -85,3 +86,16 @@ def _grouped(partitions: frozenset[TopicPartition]) -> list[TransactionLogValue.
         TransactionLogValue.PartitionsSchema(topic=topic, partition_ids=indexes)
         for topic, indexes in by_topic.items()
     ]
+
+
+class TransactionCodec:
+    """For `broker/runtime`. Transactions of this log's own do not exist: no markers."""
+
+    def encode(self, record: Transaction) -> LogEntry:
+        return LogEntry(*encode(record))
+
+    def decode(self, entry: LogEntry) -> Transaction | None:
+        return decode(entry.key, entry.value)
+
+    def decode_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
+        return None
