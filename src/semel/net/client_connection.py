@@ -1,0 +1,336 @@
+"""The client's end of a connection: pipelined requests, a deadline for each, versions agreed.
+
+Requests leave at once and are answered in order, as Kafka's protocol promises. A request that is
+not answered in time takes the connection with it: whatever comes later could not be trusted to
+belong to anybody, and a broker that is silent for one request is silent for all.
+"""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from ssl import SSLContext
+from struct import Struct
+from typing import Any, NamedTuple
+
+from semel import __version__
+from semel.net.client_sasl import Credentials
+from semel.wire.errors import ErrorCode, ProtocolError
+from semel.wire.frames import RequestHeader, decode_response, encode_request
+from semel.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from semel.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from semel.wire.messages.sasl_handshake import SaslHandshakeRequest
+from semel.wire.schema import Message
+
+_LENGTH = Struct(">i")
+_RECEIVE_BUFFER = 64 * 1024
+# No broker answers more than it was asked for; this keeps a stranger's bytes from being believed.
+_LARGEST_ANSWER = 1 << 30
+# A session's lifetime (KIP-368) is used up to here; then the next request opens a new connection.
+_USED_OF_LIFETIME = 0.85
+
+
+class ConnectionLost(Exception):
+    """The connection broke, was refused, or fell silent. Whether requests arrived is unknown."""
+
+
+class AuthenticationFailed(Exception):
+    """The broker refused the credentials, or the two sides share no mechanism."""
+
+
+class VersionMismatch(Exception):
+    """The broker speaks no version of a request that this client speaks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """How to connect: in the clear unless told otherwise."""
+
+    ssl: SSLContext | None = None
+    credentials: Credentials | None = None
+
+
+IN_THE_CLEAR = Security()
+
+
+class _Waiting(NamedTuple):
+    correlation_id: int
+    api_key: int
+    version: int
+    answer: asyncio.Future[Any]
+    deadline: float
+
+
+class ClientConnection(asyncio.BufferedProtocol):
+    """One connection to a broker. Made by `open_connection`."""
+
+    def __init__(self, endpoint: Endpoint, client_id: str) -> None:
+        self.endpoint = endpoint
+        self.client_id = client_id
+        self.versions: dict[int, range] = {}
+        self.features: dict[str, int] = {}
+        self.expires_at: float | None = None
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._waiting: deque[_Waiting] = deque()
+        self._next_id = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self._lost: ConnectionLost | None = None
+        self._buffer = bytearray(_RECEIVE_BUFFER)
+        self._filled = 0
+        self._large: bytearray | None = None  # an answer that does not fit the receive buffer
+        self._large_filled = 0
+
+    # Asking
+
+    @property
+    def usable(self) -> bool:
+        expired = self.expires_at is not None and self._loop.time() >= self.expires_at
+        return self._lost is None and not expired
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._waiting)
+
+    def version_for(self, message: type[Message], at_most: int = 0x7FFF) -> int:
+        """The newest version of a request that both sides speak."""
+        theirs = self.versions.get(message.API_KEY, range(0))
+        newest = min(theirs.stop - 1, message.VERSIONS.stop - 1, at_most)
+        if newest < message.VERSIONS.start or newest not in theirs:
+            raise VersionMismatch(
+                f"{self.endpoint} speaks {message.__name__} {_spelled(theirs)}, "
+                f"this client {_spelled(message.VERSIONS)}"
+            )
+        return newest
+
+    def request(
+        self, message: Message, timeout_s: float, version: int | None = None
+    ) -> asyncio.Future[Any]:
+        """Sends a request; the future holds its answer, or ConnectionLost."""
+        answer = self._loop.create_future()
+        if self._lost is not None or self._transport is None:
+            answer.set_exception(self._lost or ConnectionLost(f"{self.endpoint} is not connected"))
+            return answer
+        if version is None:
+            version = self.version_for(type(message))
+        deadline = self._loop.time() + timeout_s
+        correlation_id = self._send(message, version)
+        self._waiting.append(_Waiting(correlation_id, message.API_KEY, version, answer, deadline))
+        if self._timer is None or deadline < self._timer_at:
+            self._arm(deadline)
+        return answer
+
+    def tell(self, message: Message) -> None:
+        """Sends a request that is not answered: Produce with acks 0."""
+        if self._lost is not None:
+            raise self._lost
+        self._send(message, self.version_for(type(message)))
+
+    def close(self, reason: str = "closed by this client") -> None:
+        self._fail(ConnectionLost(f"{self.endpoint}: {reason}"))
+
+    def _send(self, message: Message, version: int) -> int:
+        assert self._transport is not None
+        correlation_id = self._next_id
+        self._next_id = (correlation_id + 1) & 0x7FFF_FFFF
+        header = RequestHeader(message.API_KEY, version, correlation_id, self.client_id)
+        self._transport.write(encode_request(header, message))
+        return correlation_id
+
+    # Deadlines: one timer for the earliest, because most never come
+
+    def _arm(self, deadline: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = deadline
+        self._timer = self._loop.call_at(deadline, self._check_deadlines)
+
+    def _check_deadlines(self) -> None:
+        self._timer = None
+        pending = [waiting.deadline for waiting in self._waiting if not waiting.answer.done()]
+        if not pending:
+            return
+        if min(pending) <= self._loop.time():
+            self.close("a request was not answered in time")
+        else:
+            self._arm(min(pending))
+
+    # asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._fail(ConnectionLost(f"{self.endpoint}: {error or 'closed by the broker'}"))
+
+    def eof_received(self) -> bool:
+        return False
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._large is not None:
+            return memoryview(self._large)[self._large_filled :]
+        return memoryview(self._buffer)[self._filled :]
+
+    def buffer_updated(self, size: int) -> None:
+        try:
+            if self._large is not None:
+                self._large_filled += size
+                if self._large_filled == len(self._large):
+                    answer, self._large = self._large, None
+                    self._answered(memoryview(answer))
+            else:
+                self._filled += size
+                self._take_answers()
+        except ProtocolError as error:
+            self._fail(ConnectionLost(f"{self.endpoint}: an answer cannot be read: {error}"))
+
+    def _take_answers(self) -> None:
+        """Answers are copied out of the receive buffer: their records stay views of the copy."""
+        position, filled, buffer = 0, self._filled, self._buffer
+        while filled - position >= 4:
+            (size,) = _LENGTH.unpack_from(buffer, position)
+            if not 4 <= size <= _LARGEST_ANSWER:
+                raise ProtocolError(f"an answer of {size} bytes")
+            start, end = position + 4, position + 4 + size
+            if end > filled:
+                if end - position > len(buffer):
+                    self._begin_large(size, start)
+                    return
+                break
+            position = end
+            self._answered(memoryview(bytes(memoryview(buffer)[start:end])))
+        rest = filled - position
+        if position and rest:
+            buffer[:rest] = buffer[position:filled]
+        self._filled = rest
+
+    def _begin_large(self, size: int, start: int) -> None:
+        self._large = bytearray(size)
+        self._large_filled = self._filled - start
+        self._large[: self._large_filled] = self._buffer[start : self._filled]
+        self._filled = 0
+
+    def _answered(self, frame: memoryview) -> None:
+        if not self._waiting:
+            raise ProtocolError("an answer that nobody asked for")
+        correlation_id, api_key, version, answer, _ = self._waiting.popleft()
+        if api_key == ApiVersionsRequest.API_KEY and _is_unsupported(frame):
+            version = 0  # the one answer that comes in another version than was asked for
+        echoed, message = decode_response(frame, api_key, version)
+        if echoed != correlation_id:
+            answer.cancel()
+            raise ProtocolError(f"answer {echoed} where {correlation_id} was next")
+        if not answer.done():
+            answer.set_result(message)
+
+    def _fail(self, lost: ConnectionLost) -> None:
+        if self._lost is not None:
+            return
+        self._lost = lost
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+        waiting, self._waiting = self._waiting, deque()
+        for entry in waiting:
+            if not entry.answer.done():
+                entry.answer.set_exception(ConnectionLost(str(lost)))
+
+
+async def open_connection(
+    endpoint: Endpoint,
+    *,
+    client_id: str,
+    security: Security = IN_THE_CLEAR,
+    timeout_s: float = 30.0,
+) -> ClientConnection:
+    """Connects, agrees on versions and authenticates, all within `timeout_s`."""
+    loop = asyncio.get_running_loop()
+    connection = ClientConnection(endpoint, client_id)
+    deadline = loop.time() + timeout_s
+    try:
+        async with asyncio.timeout_at(deadline):
+            await loop.create_connection(
+                lambda: connection,
+                endpoint.host,
+                endpoint.port,
+                ssl=security.ssl,
+                server_hostname=endpoint.host if security.ssl else None,
+            )
+            # Kafka's own order: the handshake first on SASL listeners, other requests after it;
+            # ApiVersions alone is answered at any time.
+            await _agree_on_versions(connection, timeout_s)
+            if security.credentials is not None:
+                await _authenticate(connection, security.credentials, timeout_s)
+    except TimeoutError:
+        connection.close("no connection in time")
+        raise ConnectionLost(f"{endpoint}: no connection within {timeout_s:g} s") from None
+    except OSError as error:
+        connection.close("not connected")
+        raise ConnectionLost(f"{endpoint}: {error.strerror or error}") from None
+    except BaseException:
+        connection.close("not connected")
+        raise
+    return connection
+
+
+async def _agree_on_versions(connection: ClientConnection, timeout_s: float) -> None:
+    request = ApiVersionsRequest(client_software_name="semel", client_software_version=__version__)
+    version = ApiVersionsRequest.VERSIONS.stop - 1
+    answer: ApiVersionsResponse = await connection.request(request, timeout_s, version)
+    if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+        offered = next((k for k in answer.api_keys if k.api_key == request.API_KEY), None)
+        version = min(version, offered.max_version) if offered else 0
+        answer = await connection.request(request, timeout_s, version)
+    if answer.error_code:
+        raise ConnectionLost(f"{connection.endpoint}: {ErrorCode.of(answer.error_code).meaning}")
+    connection.versions = {
+        key.api_key: range(key.min_version, key.max_version + 1) for key in answer.api_keys
+    }
+    connection.features = {f.name: f.max_version_level for f in answer.finalized_features}
+
+
+async def _authenticate(
+    connection: ClientConnection, credentials: Credentials, timeout_s: float
+) -> None:
+    handshake = SaslHandshakeRequest(mechanism=credentials.mechanism)
+    offer = await connection.request(handshake, timeout_s)
+    if offer.error_code:
+        raise AuthenticationFailed(
+            f"{connection.endpoint} does not offer {credentials.mechanism}, "
+            f"but {', '.join(offer.mechanisms) or 'nothing'}"
+        )
+    exchange = await credentials.begin()
+    message = exchange.first()
+    while True:
+        answer = await connection.request(SaslAuthenticateRequest(auth_bytes=message), timeout_s)
+        if answer.error_code:
+            why = answer.error_message or ErrorCode.of(answer.error_code).meaning
+            raise AuthenticationFailed(f"{connection.endpoint}: {why}")
+        try:
+            following = exchange.next(bytes(answer.auth_bytes))
+        except ValueError as error:
+            raise AuthenticationFailed(f"{connection.endpoint}: {error}") from None
+        if following is None:
+            break
+        message = following
+    if answer.session_lifetime_ms > 0:
+        lifetime = answer.session_lifetime_ms / 1000 * _USED_OF_LIFETIME
+        connection.expires_at = asyncio.get_running_loop().time() + lifetime
+
+
+def _is_unsupported(frame: memoryview) -> bool:
+    return len(frame) >= 6 and frame[4] << 8 | frame[5] == ErrorCode.UNSUPPORTED_VERSION
+
+
+def _spelled(versions: range) -> str:
+    return f"{versions.start} to {versions.stop - 1}" if versions else "not at all"
