@@ -109,10 +109,11 @@ class _Decoder(Source):
         if self.version not in field.nullable:
             self.line(f"{target} = {self.struct(cls)}")
             return
-        # KIP-893: a byte before the struct, negative for null.
+        # KIP-893: a byte before the struct, negative for null; in a tagged field zero is null too,
+        # for there Kafka's MessageDataGenerator writes a varint.
         self.run.append(("n", "b"))
         self.flush()
-        self.line(f"if n < 0: {target} = None")
+        self.line(f"if n {'<' if field.tag is None else '<='} 0: {target} = None")
         self.line("else:")
         self.depth += 1
         it = self.struct(cls)

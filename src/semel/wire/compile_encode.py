@@ -126,7 +126,8 @@ class _Encoder(Source):
             self.struct(cls, it)
             return
         self.flush()
-        self.line(f"if {it} is None: {self.out} += b'\\xff'")
+        null = b"\xff" if field.tag is None else b"\0"  # see compile_decode
+        self.line(f"if {it} is None: {self.out} += {null!r}")
         self.line("else:")
         self.depth += 1
         self.run.append(("1", "b"))

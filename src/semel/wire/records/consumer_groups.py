@@ -62,7 +62,7 @@ class ConsumerGroupMemberMetadataValue(Message, api_key=5, versions="0", flexibl
     rebalance_timeout_ms: int = int32(-1)
     server_assignor: str | None = string(nullable="0+")
     classic_member_metadata: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None = nested(
-        "ClassicMemberMetadata", None, nullable="0+", tag=0
+        "ClassicMemberMetadata", nullable="0+", tag=0
     )
 
     class ClassicMemberMetadata(Struct):
@@ -119,7 +119,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message, api_key=8, versions="0"
     class TopicPartitions(Struct):
         topic_id: UUID = uuid()
         partitions: list[int] = array(int32)
-        assignment_epochs: list[int] | None = array(int32, None, nullable="0+", tag=0)
+        assignment_epochs: list[int] | None = array(int32, nullable="0+", tag=0)
 
 
 class ConsumerGroupRegularExpressionKey(Message, api_key=16, versions="0"):
