@@ -1,0 +1,270 @@
+"""What a group coordinator is asked: one class per request, and what time and neighbours bring.
+
+`request_id` names a request that may be answered later (see `replies.LATER`). A machine rolls no
+dice, so new member ids come with the command as `fresh_member_id`.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from semel.core.groups.replies import (
+    CommitReply,
+    DeleteOffsetsReply,
+    ErrorReply,
+    FetchOffsetsReply,
+    HeartbeatReply,
+    JoinReply,
+    LeaveReply,
+    SyncReply,
+)
+from semel.core.groups.topics import NO_TOPIC_ID, Topics
+from semel.wire.errors import ErrorCode
+
+Protocols = tuple[tuple[str, bytes], ...]
+Owned = tuple[tuple[UUID, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGroup:
+    group_id: str
+    member_id: str = ""
+    instance_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    session_timeout_ms: int = 45_000
+    rebalance_timeout_ms: int = 300_000
+    protocol_type: str = "consumer"
+    protocols: Protocols = ()
+    version: int = 9
+    fresh_member_id: str = ""
+    request_id: int = 0
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> JoinReply:
+        return JoinReply(error, self.member_id)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncGroup:
+    group_id: str
+    generation: int = -1
+    member_id: str = ""
+    instance_id: str | None = None
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignments: tuple[tuple[str, bytes], ...] = ()
+    request_id: int = 0
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> SyncReply:
+        return SyncReply(error)
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    group_id: str
+    generation: int = -1
+    member_id: str = ""
+    instance_id: str | None = None
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> ErrorReply:
+        return ErrorReply(error, message)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveGroup:
+    group_id: str
+    members: tuple[tuple[str, str | None], ...] = ()  # (member id, instance id)
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> LeaveReply:
+        return LeaveReply(error)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupHeartbeat:
+    """None and -1 mean "as before": a member sends only what changed (KIP-848)."""
+
+    group_id: str
+    member_id: str = ""
+    member_epoch: int = 0
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    subscribed_topic_names: tuple[str, ...] | None = None
+    subscribed_topic_regex: str | None = None
+    server_assignor: str | None = None
+    owned: Owned | None = None
+    client_id: str = ""
+    client_host: str = ""
+    fresh_member_id: str = ""
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> HeartbeatReply:
+        return HeartbeatReply(error, message)
+
+
+@dataclass(frozen=True, slots=True)
+class RegexesResolved:
+    """The topics that the group's regular expressions match, seen with the member's rights."""
+
+    group_id: str
+    topics_by_regex: tuple[tuple[str, frozenset[str]], ...]
+    topics_version: int
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> ErrorReply:
+        return ErrorReply(error, message)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetToCommit:
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    topic_id: UUID = NO_TOPIC_ID
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommit:
+    group_id: str
+    offsets: tuple[OffsetToCommit, ...] = ()
+    member_id: str = ""
+    generation: int = -1
+    instance_id: str | None = None
+    retention_ms: int = -1
+    version: int = 9
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> CommitReply:
+        return CommitReply((error,) * len(self.offsets))
+
+
+@dataclass(frozen=True, slots=True)
+class TxnOffsetCommit:
+    group_id: str
+    producer_id: int
+    producer_epoch: int
+    offsets: tuple[OffsetToCommit, ...] = ()
+    member_id: str = ""
+    generation: int = -1
+    instance_id: str | None = None
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> CommitReply:
+        return CommitReply((error,) * len(self.offsets))
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionEnded:
+    """The marker of a transaction reached this partition: pending offsets move in, or go."""
+
+    producer_id: int
+    commit: bool
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> ErrorReply:
+        return ErrorReply(error, message)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetFetch:
+    """`topics` None asks for everything the group ever committed."""
+
+    group_id: str
+    topics: tuple[tuple[str, UUID, tuple[int, ...]], ...] | None = None
+    member_id: str | None = None
+    member_epoch: int = -1
+    require_stable: bool = False
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> FetchOffsetsReply:
+        return FetchOffsetsReply(error)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetDelete:
+    group_id: str
+    partitions: tuple[tuple[str, int], ...] = ()
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> DeleteOffsetsReply:
+        return DeleteOffsetsReply(error)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroup:
+    group_id: str
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> ErrorReply:
+        return ErrorReply(error, message)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeGroup:
+    """Of the classic kind; `ConsumerGroupDescribe` asks for the other."""
+
+    group_id: str
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> ErrorReply:
+        return ErrorReply(error, message)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupDescribe:
+    group_id: str
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> ErrorReply:
+        return ErrorReply(error, message)
+
+
+@dataclass(frozen=True, slots=True)
+class ListGroups:
+    """Empty filters let everything through; both are compared without regard to case."""
+
+    states: frozenset[str] = frozenset()
+    types: frozenset[str] = frozenset()
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> ErrorReply:
+        return ErrorReply(error, message)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsChanged:
+    """The catalog as it is now; `deleted` names topics whose offsets must go with them."""
+
+    topics: Topics
+    deleted: tuple[tuple[str, UUID], ...] = ()
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> ErrorReply:
+        return ErrorReply(error, message)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The log has been replayed: members get a full session to show that they live."""
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> ErrorReply:
+        return ErrorReply(error, message)
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A deadline may have passed. Carries out one; the runtime asks again until none is due."""
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> ErrorReply:
+        return ErrorReply(error, message)
+
+
+Command = (
+    JoinGroup
+    | SyncGroup
+    | Heartbeat
+    | LeaveGroup
+    | ConsumerGroupHeartbeat
+    | RegexesResolved
+    | OffsetCommit
+    | TxnOffsetCommit
+    | TransactionEnded
+    | OffsetFetch
+    | OffsetDelete
+    | DeleteGroup
+    | DescribeGroup
+    | ConsumerGroupDescribe
+    | ListGroups
+    | TopicsChanged
+    | Loaded
+    | Tick
+)
