@@ -91,22 +91,21 @@ class DiskLog(Log):
     def append(self, batches: Sequence[Buffer]) -> Ticket:
         if self.offline is not None:
             return Ticket(error=self.offline)
-        coming = places(batches)
-        if coming[0].base_offset < self.next_offset:
-            raise ValueError(f"offset {coming[0].base_offset} is below {self.next_offset}")
+        coming, size = places(batches)
+        if coming[0][0] < self.next_offset:
+            raise ValueError(f"offset {coming[0][0]} is below {self.next_offset}")
         config = self.config
         segment = self._segments[-1]
         try:
-            if segment.must_roll(coming, config, self._store.clock):
+            if segment.must_roll(coming, size, config, self._store.clock):
                 segment = self._roll()
-            before = segment.size
-            segment.append(batches, coming, config.index_interval_bytes)
+            segment.append(batches, coming, size, config)
         except OSError as error:
             return Ticket(error=self._fail_append(error))
         except StorageError as error:
             return Ticket(error=error)
         self.next_offset = segment.next_offset
-        self.size += segment.size - before
+        self.size += size
         if not self._fsync:
             return DURABLE
         self._commit.wrote(segment.log.get())

@@ -85,18 +85,19 @@ class MemoryLog(Log):
     def append(self, batches: Sequence[Buffer]) -> Ticket:
         if self.offline is not None:
             return Ticket(error=self.offline)
-        coming = places(batches)
+        found, size = places(batches)
+        coming = [Place(*place) for place in found]
         if coming[0].base_offset < self.next_offset:
             raise ValueError(f"offset {coming[0].base_offset} is below {self.next_offset}")
         data = b"".join(batches)
-        if self._must_roll(coming, len(data)):
+        if self._must_roll(coming, size):
             self._segments.append(_Segment(self.next_offset))
         segment = self._segments[-1]
         for place in coming:
             batch = data[place.position : place.position + place.size]
             segment.batches.append((place, batch))
-        segment.size += len(data)
-        self.size += len(data)
+        segment.size += size
+        self.size += size
         self.next_offset = coming[-1].last_offset + 1
         return self._ticket()
 

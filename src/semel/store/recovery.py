@@ -14,7 +14,7 @@ from itertools import pairwise
 from semel.store.files import FilePool
 from semel.store.index import SparseIndex
 from semel.store.interface import LogConfig
-from semel.store.segment import MAX_RELATIVE_OFFSET, Place, Segment, name_of
+from semel.store.segment import MAX_RELATIVE_OFFSET, Segment, name_of
 from semel.wire.batches import HEADER_SIZE, BatchHeader, verify_crc
 
 _CHUNK_BYTES = 1 << 20
@@ -107,12 +107,9 @@ def rebuild(
     segment.max_timestamp = segment.first_timestamp = -1
     # The file itself is held, not its number: opening the indexes may push it out of the pool.
     file = segment.log.get()
-    for batch, position in good_batches(file.fd, size, segment.base_offset):
-        place = Place(
-            batch.base_offset, batch.last_offset, batch.max_timestamp, position, batch.size
-        )
-        segment.account(place, position, config.index_interval_bytes)
-        segment.size = position + batch.size
+    for batch, _ in good_batches(file.fd, size, segment.base_offset):
+        place = (batch.base_offset, batch.last_offset, batch.max_timestamp, 0, batch.size)
+        segment.account([place], config)
         if batch.leader_epoch > (epochs[-1][0] if epochs else -1):
             epochs.append((batch.leader_epoch, batch.base_offset))
     segment.flush_indexes()
