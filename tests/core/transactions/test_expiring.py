@@ -13,7 +13,7 @@ def test_an_open_transaction_is_aborted_after_its_timeout_under_the_next_epoch(o
     [markers] = ongoing.pass_time(60_001).effects
     assert (markers.commit, markers.epoch, markers.partitions) == (False, 1, {PAYMENTS})
     assert ongoing.state is TxnState.PREPARE_ABORT
-    assert ongoing.txn.cause == "timed out after 60000 ms"
+    assert ongoing.txn.cause == (7, 0, "timed out after 60000 ms")
 
 
 def test_not_a_moment_earlier(ongoing):

@@ -54,7 +54,7 @@ def test_over_an_open_transaction_it_aborts_under_the_next_epoch_and_then_takes_
 
 def test_the_one_who_was_taken_over_can_learn_by_whom(ongoing):
     ongoing.init(who="client b from 10.0.0.2")
-    assert ongoing.txn.cause == "taken over by client b from 10.0.0.2"
+    assert ongoing.txn.cause == (7, 0, "taken over by client b from 10.0.0.2")
 
 
 def test_after_a_takeover_the_old_producer_is_fenced(ongoing):

@@ -63,7 +63,7 @@ ONGOING_V0_BY_KAFKA = (
 
 def as_loaded(txn, version=1):
     """Without what the log has no room for."""
-    txn = txn._replace(last_epoch=-1, cause="")
+    txn = txn._replace(last_epoch=-1, cause=None)
     if version == 0:
         txn = txn._replace(
             previous_producer_id=-1, next_producer_id=-1, next_epoch=-1, client_version=0

@@ -51,13 +51,14 @@ def end_txn(
 
 def forced_abort(
     txn: Transaction,
-    cause: str,
+    reason: str,
     fresh_producer_id: FreshProducerId,
     now_ms: int,
     reply: Reply | None = None,
 ) -> Decision:
     """By a timeout, or by a newcomer: its producer did not ask, and is fenced by the new epoch."""
     assert txn.state is ONGOING
+    cause = txn.fenced(reason)
     return _prepare_version_2(txn, False, fresh_producer_id, now_ms, reply, cause=cause)
 
 

@@ -119,7 +119,7 @@ def _hand_over(
         next_producer_id=producer_id,
         next_epoch=epoch + 1,
         timeout_ms=NEVER_MS,
-        cause=_takeover(command),
+        cause=txn.fenced(_takeover(command)),
     )
     reply = Reply(
         producer_id=txn.next_producer_id,
@@ -152,7 +152,7 @@ def _over_an_idle_id(
         timeout_ms=_timeout_ms(command),
         partitions=NO_PARTITIONS,
         started_at_ms=-1,
-        cause=_takeover(command) if named_epoch == NO_EPOCH else "",
+        cause=txn.fenced(_takeover(command)) if named_epoch == NO_EPOCH else None,
     )
     return _welcome(txn)
 

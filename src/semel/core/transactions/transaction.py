@@ -22,6 +22,14 @@ VERSION_2 = 2
 NO_PARTITIONS: frozenset[TopicPartition] = frozenset()
 
 
+class Cause(NamedTuple):
+    """Who was fenced, and why: the answer to the question every fenced producer asks."""
+
+    producer_id: int
+    epoch: int
+    reason: str
+
+
 class Transaction(NamedTuple):
     """Kafka's TransactionMetadata. Each record is the whole new value, so the last record of a key
     is the truth and log compaction is right for free."""
@@ -44,8 +52,8 @@ class Transaction(NamedTuple):
     last_epoch: int = NO_EPOCH
     """The epoch before the last bump that its owner asked for (KIP-360). Kafka's format has no room
     for it: it is lost when the log is loaded, and the owner of a lost answer is then fenced."""
-    cause: str = ""
-    """Why this move was forced upon the producer; empty when it asked for it. Not in the log."""
+    cause: Cause | None = None
+    """Why this move was forced upon a producer; None when it asked for it. Not in the log."""
 
     @property
     def committing(self) -> bool:
@@ -81,7 +89,11 @@ class Transaction(NamedTuple):
         """The next value: every move notes its time and the producer id it started from, as Kafka's
         prepareTransitionTo does, and none but those in MOVES is made."""
         assert state in MOVES[self.state], f"{self.transactional_id}: {self.state!r} -> {state!r}"
-        changes.setdefault("cause", "")
+        changes.setdefault("cause", None)
         return self._replace(
             state=state, updated_at_ms=now_ms, previous_producer_id=self.producer_id, **changes
         )
+
+    def fenced(self, reason: str) -> Cause:
+        """What its present owner shall be told."""
+        return Cause(*self.owner, reason)
