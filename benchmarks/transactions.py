@@ -24,7 +24,10 @@ def run(rounds: int = 5) -> None:
     with both_brokers() as sides:
         for side in sides:
             make_topic(side)
-        report.add("one record, one raw client", measure(sides, raw(400), "txn", rounds), goal=3.0)
+        report.add("one record, raw client", measure(sides, raw(400), "txn", rounds), goal=3.0)
+        report.add(
+            "one record, raw client, version 2", measure(sides, raw(400, new=True), "txn", rounds)
+        )
         report.add(
             "one record, librdkafka", measure(sides, one_producer(200, 1), "txn", rounds), goal=1.8
         )
@@ -102,12 +105,13 @@ def crowd(producers: int, transactions: int) -> Callable[[Side], Work]:
     return work
 
 
-def raw(transactions: int) -> Callable[[Side], Work]:
+def raw(transactions: int, new: bool = False) -> Callable[[Side], Work]:
     clients: dict[str, RawTransactions] = {}
 
     def work(side: Side) -> Work:
         if side.name not in clients:
-            clients[side.name] = RawTransactions(side.bootstrap, TOPIC, f"raw-{uuid.uuid4()}")
+            name = f"raw-{uuid.uuid4()}"
+            clients[side.name] = RawTransactions(side.bootstrap, TOPIC, name, new)
         began = time.perf_counter()
         latencies = clients[side.name].run(transactions)
         return Work(transactions, latencies, time.perf_counter() - began)
