@@ -30,6 +30,7 @@ class Refusal(NamedTuple):
 
     error: ErrorCode
     message: str
+    record: int | None = None  # the first one at fault, where it is a record and not the batch
 
 
 @dataclass(frozen=True, slots=True)

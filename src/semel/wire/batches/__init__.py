@@ -18,7 +18,9 @@ from semel.wire.batches.header import (
     header_at,
     headers,
     patch,
+    replace_body,
     restamp,
+    stamp_append_time,
     verify_crc,
 )
 from semel.wire.batches.markers import ControlType, Marker, control_batch, parse_marker
@@ -46,6 +48,8 @@ __all__ = [
     "parse_marker",
     "patch",
     "records_of",
+    "replace_body",
     "restamp",
+    "stamp_append_time",
     "verify_crc",
 ]

@@ -17,6 +17,8 @@ _BEFORE_LENGTH_COUNTS = 12
 _MAGIC_AT = 16
 _CRC_AT = 17
 _CRC_COVERS_FROM = 21
+_ATTRIBUTES_AT = 21
+_MAX_TIMESTAMP_AT = 35
 _PRODUCER_AT = 43
 
 _HEADER = Struct(">qiibIhiqqqhii")
@@ -24,6 +26,8 @@ _LENGTH = Struct(">i")
 _OFFSET_LENGTH_EPOCH = Struct(">qii")
 _CRC = Struct(">I")
 _PRODUCER = Struct(">qhi")
+_ATTRIBUTES = Struct(">h")
+_TIMESTAMP = Struct(">q")
 
 
 class Attribute(IntFlag):
@@ -227,6 +231,33 @@ def patch(batch: BatchHeader, base_offset: int, leader_epoch: int) -> None:
     )
     batch.base_offset = base_offset
     batch.leader_epoch = leader_epoch
+
+
+def stamp_append_time(batch: BatchHeader, timestamp: int) -> None:
+    """Makes the broker's time the one of all records (a topic with LogAppendTime), in place."""
+    batch.attributes |= _LOG_APPEND_TIME
+    batch.max_timestamp = timestamp
+    _write_fields(batch)
+
+
+def replace_body(batch: BatchHeader, body: Buffer, codec: int) -> BatchHeader:
+    """The same batch in a buffer of its own, its records compressed otherwise."""
+    buffer = bytearray(HEADER_SIZE) + body
+    buffer[:HEADER_SIZE] = batch.view[:HEADER_SIZE]
+    _LENGTH.pack_into(buffer, 8, len(buffer) - _BEFORE_LENGTH_COUNTS)
+    replaced = BatchHeader(buffer)
+    replaced.attributes = batch.attributes & ~_COMPRESSION | codec
+    _write_fields(replaced)
+    return replaced
+
+
+def _write_fields(batch: BatchHeader) -> None:
+    """Attributes, largest timestamp and the checksum that covers them."""
+    buffer, position = batch.buffer, batch.position
+    _ATTRIBUTES.pack_into(buffer, position + _ATTRIBUTES_AT, batch.attributes)
+    _TIMESTAMP.pack_into(buffer, position + _MAX_TIMESTAMP_AT, batch.max_timestamp)
+    batch.crc = crc32c(memoryview(buffer)[position + _CRC_COVERS_FROM : position + batch.size])
+    _CRC.pack_into(buffer, position + _CRC_AT, batch.crc)
 
 
 def restamp(buffer: bytearray, producer_id: int, producer_epoch: int, base_sequence: int) -> None:

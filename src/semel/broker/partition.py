@@ -1,0 +1,269 @@
+"""One partition at work: its log, what is known of its producers, and who waits for its next batch.
+
+An append is judged (`core/partition`), given its offset in place, written as it came, and applied.
+Nothing here looks at a record, unless the topic is compacted (every record needs a key) or asks for
+another compression than the producer chose.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from semel.broker.catalog import Topic
+from semel.broker.partition_loading import load_state, write_snapshot
+from semel.broker.recoding import Recoding
+from semel.core.partition.admission import Limits, Refusal, refusal
+from semel.core.partition.producers import Duplicate
+from semel.core.partition.snapshots import encode_aborted
+from semel.core.partition.state import PartitionState
+from semel.core.partition.verification import Guard
+from semel.store.interface import DURABLE, Log, Ticket
+from semel.wire.batches import (
+    NO_TIMESTAMP,
+    BatchHeader,
+    ControlType,
+    Marker,
+    control_batch,
+    patch,
+    stamp_append_time,
+    verify_crc,
+)
+from semel.wire.errors import ErrorCode
+
+logger = logging.getLogger("semel.partition")
+
+CORRUPT = Refusal(ErrorCode.CORRUPT_MESSAGE, "The batch's checksum does not fit its bytes.")
+
+
+class Appended(NamedTuple):
+    """Where a batch lies. It is acknowledged when the ticket is durable."""
+
+    base_offset: int
+    append_time_ms: int
+    ticket: Ticket
+
+
+class Waiter(Protocol):
+    """Somebody who looks again when there is more to read."""
+
+    def wake(self) -> None: ...
+
+
+class Partition:
+    __slots__ = (
+        "_epoch_assigned",
+        "_last_ticket",
+        "_limits",
+        "_now_ms",
+        "_recoding",
+        "_wake",
+        "high_watermark",
+        "index",
+        "log",
+        "snapshot_offset",
+        "state",
+        "topic",
+        "waiters",
+    )
+
+    def __init__(
+        self,
+        topic: Topic,
+        index: int,
+        log: Log,
+        now_ms: Callable[[], int],
+        wake: Callable[[Partition], None],
+    ) -> None:
+        self.topic = topic
+        self.index = index
+        self._now_ms = now_ms
+        self._wake = wake
+        self.waiters: set[Waiter] = set()
+        self.configure()
+        self._open(log)
+
+    def __repr__(self) -> str:
+        return f"{self.topic.name}-{self.index}"
+
+    def _open(self, log: Log) -> None:
+        self.log = log
+        self.state: PartitionState
+        self.state, self.snapshot_offset = load_state(log, self._now_ms())
+        self.high_watermark = log.next_offset
+        self._last_ticket = DURABLE
+        self._epoch_assigned = -1
+        log.on_roll = self._rolled
+
+    def configure(self) -> None:
+        """Follow the topic's settings."""
+        config = self.topic.config
+        self._limits = Limits(
+            max_message_bytes=config["max.message.bytes"],
+            log_append_time=config["message.timestamp.type"] == "LogAppendTime",
+            timestamp_before_max_ms=config["message.timestamp.before.max.ms"],
+            timestamp_after_max_ms=config["message.timestamp.after.max.ms"],
+        )
+        self._recoding = Recoding.of(config)
+
+    def reopen(self, log: Log) -> None:
+        """Back from a failed disk: everything is read again from what the log really holds."""
+        self._open(log)
+        self._wake(self)
+
+    # What there is to read
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.topic.leader_epochs[self.index]
+
+    @property
+    def last_stable_offset(self) -> int:
+        stable = self.state.stability.last_stable_offset(self.high_watermark)
+        return max(stable, self.log.start_offset)
+
+    @property
+    def epochs(self) -> list[tuple[int, int]]:
+        """(leader epoch, first offset), the current one included even if it wrote nothing yet."""
+        known = self.log.epochs
+        if known and known[-1][0] >= self.leader_epoch:
+            return known
+        return [*known, (self.leader_epoch, self.log.next_offset)]
+
+    # Appending
+
+    def append(self, batch: BatchHeader, guard: Guard | None = None) -> Appended | Refusal:
+        """A client's batch. `guard` is what `state.ask_verification` gave, once the transaction's
+        coordinator agreed."""
+        if self.log.offline is not None:
+            return self._storage_refusal()
+        if not verify_crc(batch):
+            return CORRUPT
+        now_ms = self._now_ms()
+        refused = refusal(batch, self._limits, now_ms)
+        if refused is not None:
+            return refused
+        verdict = self.state.look_batch(batch, guard)
+        if verdict is not None:
+            return self._repeated(verdict) if isinstance(verdict, Duplicate) else verdict
+        if self._recoding.wants(batch):
+            recoded = self._recoding.apply(batch)
+            if isinstance(recoded, Refusal):
+                return recoded
+            batch = recoded
+        append_time_ms = NO_TIMESTAMP
+        if self._limits.log_append_time:
+            append_time_ms = now_ms
+            stamp_append_time(batch, now_ms)
+        return self._write(batch, append_time_ms, now_ms)
+
+    def append_internal(self, records: bytearray, guard: Guard | None = None) -> Appended | Refusal:
+        """A coordinator's batch, built in this process; offsets are assigned here too."""
+        if self.log.offline is not None:
+            return self._storage_refusal()
+        batch = BatchHeader(records)
+        refused = self.state.look_internal(batch, guard)
+        if refused is not None:
+            return refused
+        return self._write(batch, NO_TIMESTAMP, self._now_ms())
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+    ) -> Appended | Refusal:
+        """The end of a producer's transaction in this partition."""
+        if self.log.offline is not None:
+            return self._storage_refusal()
+        outcome = ControlType.COMMIT if commit else ControlType.ABORT
+        marker = Marker(producer_id, producer_epoch, outcome, coordinator_epoch)
+        refused = self.state.look_marker(marker, transaction_version)
+        if refused is not None:
+            return refused
+        now_ms = self._now_ms()
+        records = control_batch(
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            commit=commit,
+            coordinator_epoch=coordinator_epoch,
+            timestamp=now_ms,
+        )
+        return self._write(BatchHeader(records), NO_TIMESTAMP, now_ms, marker)
+
+    def _write(
+        self, batch: BatchHeader, append_time_ms: int, now_ms: int, marker: Marker | None = None
+    ) -> Appended | Refusal:
+        leader_epoch = self.topic.leader_epochs[self.index]
+        patch(batch, self.log.next_offset, leader_epoch)
+        if leader_epoch != self._epoch_assigned:
+            self.log.assign_epoch(leader_epoch, batch.base_offset)
+            self._epoch_assigned = leader_epoch
+        ticket = self.log.append((batch.view,))
+        if ticket.error is not None:
+            return self._storage_refusal()
+        if marker is None:
+            self.state.apply_batch(batch, now_ms)
+        else:
+            self._apply_marker(marker, batch)
+        self._last_ticket = ticket
+        if ticket.durable:
+            self._durable_to(batch.next_offset)
+        else:
+            ticket.add_callback(partial(self._settled, batch.next_offset))
+        return Appended(batch.base_offset, append_time_ms, ticket)
+
+    def _apply_marker(self, marker: Marker, batch: BatchHeader) -> None:
+        aborted = self.state.apply_marker(
+            marker, batch.base_offset, batch.max_timestamp, self._now_ms()
+        )
+        if aborted is not None:
+            segment = self.log.active_base_offset
+            self.log.append_side_file(segment, "txnindex", encode_aborted(aborted))
+
+    def _settled(self, next_offset: int, ticket: Ticket) -> None:
+        if ticket.durable:
+            self._durable_to(next_offset)
+
+    def _durable_to(self, offset: int) -> None:
+        if offset > self.high_watermark:
+            self.high_watermark = offset
+            self.state.stability.durable_up_to(offset)
+            if self.waiters:
+                self._wake(self)
+
+    def _repeated(self, duplicate: Duplicate) -> Appended:
+        """The first append may itself still be on its way to the disk: wait for the same thing."""
+        batch = duplicate.batch
+        ticket = DURABLE if batch.last_offset < self.high_watermark else self._last_ticket
+        return Appended(batch.base_offset, batch.timestamp, ticket)
+
+    def _storage_refusal(self) -> Refusal:
+        return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, f"{self!r} is offline: {self.log.offline}")
+
+    # Keeping
+
+    def delete_below(self, offset: int) -> int:
+        """Move the log's start up; returns the new start."""
+        start = self.log.delete_below(offset)
+        self.start_moved()
+        return start
+
+    def start_moved(self) -> None:
+        """Forget what lies below the log's start, and tell those who read there."""
+        self.state.aborted.drop_below(self.log.start_offset)
+        if self.waiters:
+            self._wake(self)
+
+    def snapshot(self) -> None:
+        """Write the producers down as of now, so that the next start replays nothing before it."""
+        if self.log.offline is None and self.log.next_offset > self.snapshot_offset:
+            self._rolled(self.log.next_offset)
+
+    def _rolled(self, base_offset: int) -> None:
+        write_snapshot(self.log, base_offset, self.state)
+        self.snapshot_offset = base_offset

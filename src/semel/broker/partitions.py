@@ -1,0 +1,144 @@
+"""All partitions of this broker: opened at start, made and dropped as the catalog says.
+
+Transactional batches are appended only inside a transaction that its coordinator knows (KIP-890).
+Produce asks through `broker.transactions`, which keeps this small interface:
+
+    verify(transactional_id, producer_id, producer_epoch, partitions, version, add) ->
+        {(topic, partition): ErrorCode} or an awaitable of it
+
+`partitions` are (topic, partition) pairs, `version` is that of the Produce request. Without `add`
+(below Produce v12) the answer says whether the partitions are in the ongoing transaction; with it
+they are added to it first. The codes are those the client shall see. Meanwhile each partition holds
+a guard (`partition.state.ask_verification`), which the append must bring back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from semel.broker.catalog import Topic
+from semel.broker.fetch_sessions import FetchSessions
+from semel.broker.housekeeping import Housekeeping
+from semel.broker.log_settings import log_config
+from semel.broker.partition import Partition
+from semel.broker.producer_ids import ProducerIds
+from semel.store.directory import DiskStore
+from semel.store.interface import Log
+
+if TYPE_CHECKING:
+    from semel.broker.server import Broker
+
+logger = logging.getLogger("semel.partitions")
+
+
+class Partitions:
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.store = DiskStore(broker.data, durability=broker.settings["durability"])
+        self.sessions = FetchSessions(broker.settings["max.incremental.fetch.session.cache.slots"])
+        self.producer_ids = ProducerIds(broker.catalog)
+        self._by_topic: dict[str, list[Partition]] = {}
+        self._woken: set[Partition] = set()
+        self._housekeeping = Housekeeping(self)
+
+    # Life
+
+    async def start(self) -> None:
+        self._remove_unclaimed()
+        for topic in self.broker.catalog.topics.values():
+            self.topic_created(topic)
+        self.broker.catalog.listeners.append(self)
+        self._housekeeping.start()
+
+    async def stop(self) -> None:
+        self._housekeeping.stop()
+        for partition in self:
+            partition.snapshot()
+        self.store.close()
+
+    # Finding
+
+    def find(self, topic: str, index: int) -> Partition | None:
+        partitions = self._by_topic.get(topic)
+        if partitions is not None and 0 <= index < len(partitions):
+            return partitions[index]
+        return None
+
+    def of(self, topic: str) -> list[Partition]:
+        return self._by_topic.get(topic, [])
+
+    def __iter__(self) -> Iterator[Partition]:
+        for partitions in list(self._by_topic.values()):
+            yield from partitions
+
+    def name_of(self, topic_id: UUID) -> str | None:
+        topic = self.broker.catalog.topics_by_id.get(topic_id)
+        return topic.name if topic is not None else None
+
+    # What the catalog tells
+
+    def topic_created(self, topic: Topic) -> None:
+        self._by_topic[topic.name] = []
+        self.partitions_added(topic, 0)
+
+    def partitions_added(self, topic: Topic, first: int) -> None:
+        partitions = self._by_topic[topic.name]
+        for index in range(first, topic.partition_count):
+            log = self._open_log(topic, index)
+            partitions.append(Partition(topic, index, log, self.broker.now_ms, self._wake))
+
+    def topic_deleted(self, topic: Topic) -> None:
+        for partition in self._by_topic.pop(topic.name):
+            self.store.delete(topic.name, partition.index)
+            self._wake(partition)
+
+    def topic_configured(self, topic: Topic) -> None:
+        for partition in self._by_topic[topic.name]:
+            partition.configure()
+            partition.log.config = log_config(topic.config)
+
+    # Logs
+
+    def reopen(self, partition: Partition) -> None:
+        """Bring back a partition whose disk failed, if the disk is better now."""
+        topic = partition.topic
+        log = self.store.open(topic.name, partition.index, log_config(topic.config))
+        partition.reopen(log)
+        logger.warning("back online", extra={"partition": partition})
+
+    def _open_log(self, topic: Topic, index: int) -> Log:
+        config = log_config(topic.config)
+        try:
+            return self.store.open(topic.name, index, config)
+        except FileNotFoundError:
+            return self.store.create(topic.name, index, topic.id, config)
+
+    def _remove_unclaimed(self) -> None:
+        """A crash between the catalog's record and the directories may leave one of them alone."""
+        topics = self.broker.catalog.topics
+        for name, index in self.store.list():
+            topic = topics.get(name)
+            if topic is None or index >= topic.partition_count or self._is_older(topic, index):
+                logger.warning("removing a log that no topic claims", extra={"log": (name, index)})
+                self.store.delete(name, index)
+
+    def _is_older(self, topic: Topic, index: int) -> bool:
+        """The directory belongs to a deleted topic of the same name."""
+        return self.store.open(topic.name, index, log_config(topic.config)).topic_id != topic.id
+
+    # Waking those who wait for data
+
+    def _wake(self, partition: Partition) -> None:
+        """Wake them once per turn of the loop: an answer then holds all that a request brought."""
+        if not self._woken:
+            self.broker.loop.call_soon(self._wake_all)
+        self._woken.add(partition)
+
+    def _wake_all(self) -> None:
+        woken, self._woken = self._woken, set()
+        for partition in woken:
+            for waiter in tuple(partition.waiters):
+                waiter.wake()

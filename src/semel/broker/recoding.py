@@ -1,0 +1,64 @@
+"""The one place where the broker opens a client's batch: compacted topics and other compressions.
+
+A compacted topic refuses records without a key, as Kafka does; a topic with a `compression.type` of
+its own stores batches in that one. Everywhere else batches pass unopened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from semel.core.partition.admission import Refusal
+from semel.wire.batches import (
+    HEADER_SIZE,
+    BatchHeader,
+    records_of,
+    replace_body,
+)
+from semel.wire.compression import Compression, compress, decompress
+from semel.wire.errors import ErrorCode, ProtocolError
+
+
+class Recoding(NamedTuple):
+    """What a topic wants of its batches; None and False want nothing."""
+
+    codec: Compression | None
+    needs_keys: bool
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Recoding:
+        name = config["compression.type"]
+        if name == "producer":
+            codec = None
+        else:
+            codec = Compression.named("none" if name == "uncompressed" else name)
+        return cls(codec, "compact" in config["cleanup.policy"])
+
+    def wants(self, batch: BatchHeader) -> bool:
+        return self.needs_keys or (self.codec is not None and batch.compression != self.codec)
+
+    def apply(self, batch: BatchHeader) -> BatchHeader | Refusal:
+        """The batch as the topic wants it, or why it cannot be."""
+        try:
+            if self.needs_keys:
+                refused = _keyless(batch)
+                if refused is not None:
+                    return refused
+            if self.codec is None or batch.compression == self.codec:
+                return batch
+            body = decompress(batch.compression, batch.view[HEADER_SIZE:])
+            return replace_body(batch, compress(self.codec, body), self.codec)
+        except ProtocolError as problem:
+            return Refusal(ErrorCode.INVALID_RECORD, f"The records cannot be read: {problem}.")
+
+
+def _keyless(batch: BatchHeader) -> Refusal | None:
+    for number, record in enumerate(records_of(batch)):
+        if record.key is None:
+            return Refusal(
+                ErrorCode.INVALID_RECORD,
+                f"Record {number} has no key, and the topic is compacted by key.",
+                number,
+            )
+    return None
