@@ -1,3 +1,32 @@
-"""Semel: exactly-once streaming for Python."""
+"""Semel: exactly-once streaming for Python.
+
+    async with semel.Broker(data="data") as broker: ...     # or plain `with`, outside asyncio
+
+Names are loaded when first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from semel.broker.server import Broker as Broker
 
 __version__ = "0.1.0"
+
+#: Public name → module that has it.
+_PUBLIC = {"Broker": "semel.broker.server"}
+__all__ = ["Broker", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'semel' has no attribute {name!r}")
+    value = getattr(import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})

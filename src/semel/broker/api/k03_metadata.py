@@ -1,0 +1,124 @@
+"""Metadata (API key 3, versions 0-13): brokers, and topics with their partitions and leaders.
+
+Who may:   DESCRIBE on each Topic (others are left out, or refused if asked for by name); CREATE
+           on the Cluster or the Topic to have a topic made by asking for it.
+Answers:   at once, also for a topic made just now.
+Versions:  0 an empty list means all topics, 1 null does, 4 the client may forbid creation, 8
+           authorized operations, 10 topic ids, 12 asking by id, 13 an error for the whole.
+Not here:  the rules for making topics (broker/topics).
+"""
+
+from __future__ import annotations
+
+from semel.broker.catalog import INTERNAL_TOPICS, Topic
+from semel.broker.context import CLUSTER_NAME, Context
+from semel.broker.failures import ApiError
+from semel.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, allowed
+from semel.broker.topics import check_name, check_new_name, internal_topic
+from semel.wire.errors import ErrorCode
+from semel.wire.messages.metadata import MetadataRequest, MetadataResponse
+from semel.wire.primitives import NO_UUID
+
+API_KEY, VERSIONS = 3, range(0, 14)
+
+Answer = MetadataResponse.MetadataResponseTopic
+
+
+def handle(ctx: Context, request: MetadataRequest, version: int) -> MetadataResponse:
+    catalog = ctx.catalog
+    host, port = ctx.broker.advertised(ctx.connection)
+    rack = ctx.settings["broker.rack"]
+    broker = MetadataResponse.MetadataResponseBroker(
+        node_id=catalog.node_id, host=host, port=port, rack=rack
+    )
+    response = MetadataResponse(
+        brokers=[broker],
+        cluster_id=catalog.cluster_id,
+        controller_id=catalog.node_id,
+        topics=_topics(ctx, request, version),
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = allowed(
+            ctx, CLUSTER_OPERATIONS, "CLUSTER", CLUSTER_NAME
+        )
+    return response
+
+
+def _topics(ctx: Context, request: MetadataRequest, version: int) -> list[Answer]:
+    if request.topics is None or (version == 0 and not request.topics):
+        found = [
+            _answer(ctx, topic)
+            for topic in ctx.catalog.topics.values()
+            if ctx.may("DESCRIBE", "TOPIC", topic.name)
+        ]
+    else:
+        found = [_asked_for(ctx, request, topic) for topic in request.topics]
+    if request.include_topic_authorized_operations:
+        for answer in found:
+            if not answer.error_code and answer.name is not None:
+                answer.topic_authorized_operations = allowed(
+                    ctx, TOPIC_OPERATIONS, "TOPIC", answer.name
+                )
+    return found
+
+
+def _asked_for(
+    ctx: Context, request: MetadataRequest, asked: MetadataRequest.MetadataRequestTopic
+) -> Answer:
+    if asked.name is None:
+        return _asked_by_id(ctx, asked)
+    if not ctx.may("DESCRIBE", "TOPIC", asked.name):
+        return _refused(asked.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    topic = ctx.catalog.topics.get(asked.name)
+    if topic is not None:
+        return _answer(ctx, topic)
+    try:
+        check_name(asked.name)
+        if not request.allow_auto_topic_creation or not ctx.settings["auto.create.topics.enable"]:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _answer(ctx, _create(ctx, asked.name))
+    except ApiError as problem:
+        return _refused(asked.name, problem.code)
+
+
+def _asked_by_id(ctx: Context, asked: MetadataRequest.MetadataRequestTopic) -> Answer:
+    topic = ctx.catalog.topics_by_id.get(asked.topic_id)
+    if topic is None:
+        return Answer(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id)
+    if not ctx.may("DESCRIBE", "TOPIC", topic.name):  # the name of a hidden topic stays hidden
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return Answer(error_code=code, name=None, topic_id=asked.topic_id)
+    return _answer(ctx, topic)
+
+
+def _create(ctx: Context, name: str) -> Topic:
+    if not ctx.may("CREATE", "CLUSTER", CLUSTER_NAME) and not ctx.may("CREATE", "TOPIC", name):
+        raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    check_new_name(ctx.catalog, name)
+    if name in INTERNAL_TOPICS:
+        return ctx.catalog.create_topic(name, *internal_topic(ctx.settings, name))
+    return ctx.catalog.create_topic(name, ctx.settings["num.partitions"])
+
+
+def _refused(name: str, code: ErrorCode) -> Answer:
+    return Answer(error_code=code, name=name, topic_id=NO_UUID, is_internal=name in INTERNAL_TOPICS)
+
+
+def _answer(ctx: Context, topic: Topic) -> Answer:
+    node = ctx.catalog.node_id
+    nodes = [node]
+    return Answer(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.is_internal,
+        partitions=[
+            MetadataResponse.MetadataResponsePartition(
+                partition_index=index,
+                leader_id=node,
+                leader_epoch=epoch,
+                replica_nodes=nodes,
+                isr_nodes=nodes,
+            )
+            for index, epoch in enumerate(topic.leader_epochs)
+        ],
+    )

@@ -1,0 +1,92 @@
+"""CreateTopics (API key 19, versions 2-7): make topics; one refused hinders no other.
+
+Who may:   CREATE on the Cluster, or on the Topic; DESCRIBE_CONFIGS on the Topic to see its
+           configs.
+Answers:   when all are durable (one write to the device for the whole request).
+Versions:  5 flexible, tells partitions and configs; 7 tells the topic id.
+Not here:  the rules (broker/topics).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from semel.broker.context import CLUSTER_NAME, Context
+from semel.broker.failures import ApiError
+from semel.broker.resources import ConfigEntry, topic_entries
+from semel.broker.settings import TopicConfig
+from semel.broker.topics import check_configs, check_new_name, partition_count
+from semel.wire.errors import ErrorCode
+from semel.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+
+API_KEY, VERSIONS = 19, range(2, 8)
+
+Result = CreateTopicsResponse.CreatableTopicResult
+Plan = tuple[str, int, dict[str, str]]
+
+
+def handle(ctx: Context, request: CreateTopicsRequest, version: int) -> CreateTopicsResponse:
+    times = Counter(topic.name for topic in request.topics)
+    results: dict[str, Result] = {}
+    plans: list[Plan] = []
+    for topic in request.topics:
+        try:
+            plan = _plan(ctx, topic, times[topic.name])
+        except ApiError as problem:
+            results[topic.name] = Result(
+                name=topic.name, error_code=problem.code, error_message=problem.message
+            )
+        else:
+            plans.append(plan)
+            results[topic.name] = _result(ctx, plan)
+    if not request.validate_only and plans:
+        for made in ctx.catalog.create_topics(plans):
+            results[made.name].topic_id = made.id
+    return CreateTopicsResponse(topics=list(results.values()))
+
+
+def _plan(ctx: Context, topic: CreateTopicsRequest.CreatableTopic, times: int) -> Plan:
+    if times > 1:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    if not _may_create(ctx, topic.name):
+        raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+    check_new_name(ctx.catalog, topic.name)
+    count = partition_count(
+        ctx.settings,
+        ctx.catalog.node_id,
+        topic.num_partitions,
+        topic.replication_factor,
+        topic.assignments,
+    )
+    given = {config.name: config.value for config in topic.configs}
+    return topic.name, count, check_configs(ctx.settings, given)
+
+
+def _may_create(ctx: Context, name: str) -> bool:
+    return ctx.may("CREATE", "CLUSTER", CLUSTER_NAME) or ctx.may("CREATE", "TOPIC", name)
+
+
+def _result(ctx: Context, plan: Plan) -> Result:
+    """What the topic is, or would be."""
+    name, count, configs = plan
+    if not ctx.may("DESCRIBE_CONFIGS", "TOPIC", name):
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return Result(name=name, error_message=None, topic_config_error_code=code, configs=None)
+    entries = topic_entries(TopicConfig(ctx.settings, configs))
+    return Result(
+        name=name,
+        error_message=None,
+        num_partitions=count,
+        replication_factor=1,
+        configs=[_config(entry) for entry in entries],
+    )
+
+
+def _config(entry: ConfigEntry) -> CreateTopicsResponse.CreatableTopicConfigs:
+    return CreateTopicsResponse.CreatableTopicConfigs(
+        name=entry.setting.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.setting.is_sensitive,
+    )

@@ -1,0 +1,87 @@
+"""DeleteTopics (API key 20, versions 1-6): delete topics by name or, from version 6, by id.
+
+Who may:   DELETE on the Topic; without DESCRIBE, a topic asked for by id is not named in the
+           answer.
+Answers:   when the deletion is durable; files are removed in the background.
+Versions:  4 flexible, 5 error messages, 6 ids.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+
+from semel.broker.catalog import Topic
+from semel.broker.context import Context
+from semel.broker.failures import ApiError
+from semel.wire.errors import ErrorCode
+from semel.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from semel.wire.primitives import NO_UUID
+
+API_KEY, VERSIONS = 20, range(1, 7)
+
+Asked = DeleteTopicsRequest.DeleteTopicState
+Result = DeleteTopicsResponse.DeletableTopicResult
+
+
+def handle(ctx: Context, request: DeleteTopicsRequest, version: int) -> DeleteTopicsResponse:
+    if not ctx.settings["delete.topic.enable"]:
+        # The code for it came with version 3.
+        disabled = ErrorCode.TOPIC_DELETION_DISABLED if version >= 3 else ErrorCode.INVALID_REQUEST
+        raise ApiError(disabled, "Topic deletion is disabled.")
+    asked = request.topics if version >= 6 else [Asked(name=name) for name in request.topic_names]
+    times = Counter(_key(topic) for topic in asked)
+    return DeleteTopicsResponse(
+        responses=[_delete(ctx, topic, times[_key(topic)]) for topic in asked]
+    )
+
+
+def _key(asked: Asked) -> Hashable:
+    return asked.name, asked.topic_id
+
+
+def _delete(ctx: Context, asked: Asked, times: int) -> Result:
+    result = Result(name=asked.name, topic_id=asked.topic_id)
+    try:
+        _check(asked, times)
+        topic = _find(ctx, asked)
+        if topic is not None and ctx.may("DESCRIBE", "TOPIC", topic.name):
+            result.name, result.topic_id = topic.name, topic.id
+        _authorize(ctx, asked, topic)
+        if topic is None:
+            raise ApiError(_unknown(asked))
+        ctx.catalog.delete_topic(topic.name)
+    except ApiError as problem:
+        result.error_code, result.error_message = problem.code, problem.message
+    return result
+
+
+def _check(asked: Asked, times: int) -> None:
+    by_id = asked.topic_id != NO_UUID
+    problem = None
+    if asked.name is None and not by_id:
+        problem = "Neither topic name nor id were specified."
+    elif asked.name is not None and by_id:
+        problem = "You may not specify both topic name and topic id."
+    elif times > 1:
+        problem = f"Duplicate topic {'id' if by_id else 'name'}."
+    if problem is not None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, problem)
+
+
+def _find(ctx: Context, asked: Asked) -> Topic | None:
+    if asked.name is not None:
+        return ctx.catalog.topics.get(asked.name)
+    return ctx.catalog.topics_by_id.get(asked.topic_id)
+
+
+def _authorize(ctx: Context, asked: Asked, topic: Topic | None) -> None:
+    name = topic.name if topic is not None else asked.name
+    if name is not None and not ctx.may("DELETE", "TOPIC", name):
+        raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+
+
+def _unknown(asked: Asked) -> ErrorCode:
+    if asked.name is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

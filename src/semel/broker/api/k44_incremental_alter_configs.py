@@ -1,0 +1,124 @@
+"""IncrementalAlterConfigs (API key 44, versions 0-1): change settings one by one.
+
+Who may:   ALTER_CONFIGS on the Topic, the Group, or the Cluster (for brokers).
+Answers:   when durable, each resource on its own, all of its changes or none.
+Versions:  1 flexible.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import IntEnum
+
+from semel.broker.context import Context
+from semel.broker.definitions import Kind, Setting
+from semel.broker.failures import ApiError
+from semel.broker.resources import Resource
+from semel.wire.errors import ErrorCode
+from semel.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+API_KEY, VERSIONS = 44, range(0, 2)
+
+Asked = IncrementalAlterConfigsRequest.AlterConfigsResource
+Change = IncrementalAlterConfigsRequest.AlterableConfig
+Result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+
+
+class Operation(IntEnum):
+    """Kafka's AlterConfigOp.OpType."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+def handle(
+    ctx: Context, request: IncrementalAlterConfigsRequest, version: int
+) -> IncrementalAlterConfigsResponse:
+    times = Counter((asked.resource_type, asked.resource_name) for asked in request.resources)
+    results = {}
+    for asked in request.resources:
+        key = asked.resource_type, asked.resource_name
+        result = results[key] = Result(
+            resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None
+        )
+        try:
+            if times[key] > 1:
+                raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            _alter(ctx, asked, request.validate_only)
+        except ApiError as problem:
+            result.error_code, result.error_message = problem.code, problem.message
+    return IncrementalAlterConfigsResponse(responses=list(results.values()))
+
+
+def _alter(ctx: Context, asked: Asked, validate_only: bool) -> None:
+    resource = Resource(ctx, asked.resource_type, asked.resource_name)
+    resource.authorize("ALTER_CONFIGS")
+    resource.check_exists()
+    _check_changes(asked.configs)
+    configs: dict[str, str | None] = dict(resource.own)
+    present = {entry.setting.name: entry.value for entry in resource.describe(None)}
+    for change in asked.configs:
+        setting = resource.table.get(change.name)
+        _apply(configs, change, setting, present.get(change.name))
+    resource.replace(configs, validate_only)
+
+
+def _check_changes(changes: list[Change]) -> None:
+    times = Counter(change.name for change in changes)
+    repeated = [name for name, count in times.items() if count > 1]
+    if repeated:
+        names = ", ".join(repeated)
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Error due to duplicate config keys: {names}")
+    missing = [
+        change.name
+        for change in changes
+        if change.value is None and change.config_operation != Operation.DELETE
+    ]
+    if missing:
+        names = ", ".join(missing)
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {names}")
+    for change in changes:
+        if change.config_operation not in Operation._value2member_map_:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, f"Unknown operation type {change.config_operation}"
+            )
+
+
+def _apply(
+    configs: dict[str, str | None], change: Change, setting: Setting | None, present: str | None
+) -> None:
+    operation = Operation(change.config_operation)
+    if operation is Operation.SET:
+        configs[change.name] = change.value
+    elif operation is Operation.DELETE:
+        configs.pop(change.name, None)
+    elif setting is None:
+        configs[change.name] = change.value  # refused as unknown together with the rest
+    else:
+        _check_is_list(operation, setting)
+        given = change.value or ""
+        entries = _added if operation is Operation.APPEND else _subtracted
+        configs[change.name] = entries(setting, present, given)
+
+
+def _check_is_list(operation: Operation, setting: Setting) -> None:
+    if setting.kind is not Kind.LIST:
+        raise ApiError(
+            ErrorCode.INVALID_CONFIG,
+            f"Can't {operation.name} to key {setting.name} because its type is not LIST.",
+        )
+
+
+def _added(setting: Setting, present: str | None, given: str) -> str:
+    had = list(setting.parse(present or ""))
+    return ",".join(had + [entry for entry in setting.parse(given) if entry not in had])
+
+
+def _subtracted(setting: Setting, present: str | None, given: str) -> str:
+    gone = setting.parse(given)
+    return ",".join(entry for entry in setting.parse(present or "") if entry not in gone)

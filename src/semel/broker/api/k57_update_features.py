@@ -1,0 +1,47 @@
+"""UpdateFeatures (API key 57, versions 0-2): finalize features such as transaction.version.
+
+Who may:   ALTER on the Cluster.
+Answers:   when durable; all updates of a request or none.
+Versions:  1 upgrade types and validate_only, 2 one error for all in place of one per feature.
+"""
+
+from __future__ import annotations
+
+from semel.broker.context import CLUSTER_NAME, Context
+from semel.broker.failures import ApiError
+from semel.broker.features import SAFE_DOWNGRADE, UPGRADE, check_update
+from semel.wire.errors import ErrorCode
+from semel.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+API_KEY, VERSIONS = 57, range(0, 3)
+
+Update = UpdateFeaturesRequest.FeatureUpdateKey
+Result = UpdateFeaturesResponse.UpdatableFeatureResult
+
+
+def handle(ctx: Context, request: UpdateFeaturesRequest, version: int) -> UpdateFeaturesResponse:
+    if not ctx.may("ALTER", "CLUSTER", CLUSTER_NAME):
+        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    results = [_check(ctx, update, version) for update in request.feature_updates]
+    failed = next((result for result in results if result.error_code), None)
+    if failed is None and not request.validate_only:
+        ctx.catalog.set_features(
+            {update.feature: update.max_version_level for update in request.feature_updates}
+        )
+    response = UpdateFeaturesResponse(error_message=None, results=results if version < 2 else [])
+    if failed is not None and version >= 2:
+        response.error_code, response.error_message = failed.error_code, failed.error_message
+    return response
+
+
+def _check(ctx: Context, update: Update, version: int) -> Result:
+    upgrade_type = update.upgrade_type
+    if version == 0:
+        upgrade_type = SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
+    try:
+        check_update(ctx.catalog.features, update.feature, update.max_version_level, upgrade_type)
+    except ApiError as problem:
+        return Result(
+            feature=update.feature, error_code=problem.code, error_message=problem.message
+        )
+    return Result(feature=update.feature, error_message=None)

@@ -1,0 +1,114 @@
+"""A request that failed as a whole: how a handler says so, and its answer in the right shape.
+
+Some responses have one error code at the top, some one per topic, partition or group, some both.
+The schemas say where: every error code of the response is filled, and its lists are mirrored from
+the request's, so that a client finds an answer for each thing it asked about.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from semel.wire.errors import ErrorCode
+from semel.wire.messages import response_class
+from semel.wire.schema import Field, Message, Struct
+
+#: Names that mean the same in a request and its response.
+_SAME = {
+    "topic": "name",
+    "topic_name": "name",
+    "partition": "partition_index",
+    "index": "partition_index",
+    "partition_id": "partition_index",
+}
+
+
+class ApiError(Exception):
+    """Raised by a handler, or below it: the whole request is answered with this code."""
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message or code.name)
+        self.code = code
+        self.message = message
+
+
+def failure(request: Message, version: int, code: int, message: str | None = None) -> Message:
+    """The response of the request's API with `code` wherever it has room for one."""
+    response = response_class(request.API_KEY)
+    return _mirror(request, response, response, version, code, message)
+
+
+def _mirror(
+    asked: Any, shape: type[Struct], owner: type[Message], version: int, code: int, text: str | None
+) -> Any:
+    answer = shape()
+    for name, field in shape.FIELDS.items():
+        if version not in field.versions:
+            continue
+        if name == "error_code":
+            setattr(answer, name, int(code))
+        elif name == "error_message":
+            setattr(answer, name, text)
+        elif field.kind == "array" and _tells_errors(owner, field.element):
+            element = getattr(owner, field.element)
+            items = _counterpart(asked, element, version)
+            mirrored = [_mirror(item, element, owner, version, code, text) for item in items]
+            setattr(answer, name, mirrored)
+        elif field.kind != "array":
+            _copy(asked, answer, name, field)
+    return answer
+
+
+@cache
+def _tells_errors(owner: type[Message], element: str) -> bool:
+    """Whether a structure has an error code, in itself or further inside."""
+    shape = getattr(owner, element, None)
+    if shape is None:
+        return False
+    return "error_code" in shape.FIELDS or any(
+        _tells_errors(owner, field.element)
+        for field in shape.FIELDS.values()
+        if field.kind == "array"
+    )
+
+
+def _counterpart(asked: Any, element: type[Struct], version: int) -> list[Any]:
+    """The list in the request that the response's list of `element` answers."""
+    best: list[Any] = []
+    best_score = 0
+    for name, field in getattr(asked, "FIELDS", {}).items():
+        if field.kind != "array" or version not in field.versions:
+            continue
+        items = getattr(asked, name) or []
+        score = _likeness(items[0], element) if items else 0
+        if score > best_score:
+            best, best_score = items, score
+    return best
+
+
+def _likeness(item: Any, element: type[Struct]) -> int:
+    if not isinstance(item, Struct):  # a list of plain names or numbers
+        return 1 if _first_of(item, element) else 0
+    wanted = {_SAME.get(name, name) for name in element.FIELDS}
+    given = {_SAME.get(name, name) for name in item.FIELDS}
+    return len(wanted & given)
+
+
+def _copy(asked: Any, answer: Struct, name: str, field: Field) -> None:
+    if not isinstance(asked, Struct):
+        if name == _first_of(asked, type(answer)):
+            setattr(answer, name, asked)
+        return
+    for given in asked.FIELDS:
+        if (
+            _SAME.get(given, given) == _SAME.get(name, name)
+            and asked.FIELDS[given].kind == field.kind
+        ):
+            setattr(answer, name, getattr(asked, given))
+
+
+def _first_of(value: Any, shape: type[Struct]) -> str | None:
+    """The field that a plain value in the request's list goes to: the first of its type."""
+    kind = {str: "string", int: "int32"}.get(type(value))
+    return next((name for name, field in shape.FIELDS.items() if field.kind == kind), None)

@@ -1,0 +1,187 @@
+"""The broker: builds its parts in order, listens, and stops them in reverse.
+
+    async with Broker(data="data") as broker:
+        print(broker.bootstrap_servers)
+
+or, without asyncio, `with Broker(data="data") as broker:`, which runs it in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Coroutine, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Self
+
+from semel.broker.addresses import Address, parse_listener
+from semel.broker.catalog import Catalog
+from semel.broker.directory import DataDirectory
+from semel.broker.dispatch import Dispatcher
+from semel.broker.settings import Settings
+from semel.net.connection import Connection
+from semel.net.listener import Listener, ListenerLimits
+
+log = logging.getLogger("semel.broker")
+
+#: The parts between the catalog and the listener, in the order in which they start.
+PARTS = {"partitions": "Partitions", "transactions": "Transactions", "groups": "Groups"}
+
+
+class Broker:
+    """A Kafka-compatible broker in this process.
+
+    Without `data` it keeps everything in a temporary directory that is removed when it stops.
+    `port` 0 takes a free one. `settings` have Kafka's names: `{"num.partitions": 3}`.
+    """
+
+    def __init__(
+        self,
+        data: str | os.PathLike[str] | None = None,
+        *,
+        host: str | None = None,
+        port: int | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        given = dict(settings or {})
+        if host is not None or port is not None or "listeners" not in given:
+            given["listeners"] = f"PLAINTEXT://{Address(host or '127.0.0.1', port or 0)}"
+        self.settings = Settings(given)
+        self.listen_address = parse_listener("listeners", self.settings["listeners"])
+        self._advertised = self._parse_advertised()
+        self._temporary: Any = None
+        self._thread: Any = None
+        if data is None and "log.dir" not in given:
+            from tempfile import TemporaryDirectory
+
+            self._temporary = TemporaryDirectory(prefix="semel-")
+            data = self._temporary.name
+        self.data = Path(data if data is not None else self.settings["log.dir"]).absolute()
+        self.access: Any = None
+        self.partitions: Any = None
+        self.transactions: Any = None
+        self.groups: Any = None
+        self.catalog = Catalog(self.data, self.settings)
+        self._directory = DataDirectory(self.data)
+        self._dispatcher = Dispatcher(self)
+        self._listener = Listener(self._dispatcher.receive, ListenerLimits())
+        self._started: list[Any] = []
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    # Life
+
+    async def start(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._directory.lock()
+        try:
+            self.catalog.open()
+            for part in PARTS:
+                if find_spec(f"semel.broker.{part}"):
+                    await self._start_part(part)
+            self._set_limits()
+            self.settings.observers.append(self._set_limits)
+            await self._listener.start(*self.listen_address)
+        except BaseException:
+            await self._stop_parts()
+            raise
+        log.info("listening", extra={"address": self.bootstrap_servers, "data": self.data})
+
+    async def stop(self) -> None:
+        """Answer what was started, then stop the parts in reverse order."""
+        await self._listener.stop()
+        await self._stop_parts()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+        log.info("stopped")
+
+    async def _start_part(self, name: str) -> None:
+        part = getattr(import_module(f"semel.broker.{name}"), PARTS[name])(self)
+        setattr(self, name, part)
+        await part.start()
+        self._started.append(part)
+
+    async def _stop_parts(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        while self._started:
+            await self._started.pop().stop()
+        self.catalog.close()
+        self._directory.unlock()
+
+    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Run in the background until done or the broker stops; a failure is logged."""
+        task = self.loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._task_done)
+        return task
+
+    def _task_done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            log.error("a background task failed", exc_info=problem)
+
+    # What others ask
+
+    @property
+    def port(self) -> int:
+        return self._listener.port
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What clients are given to connect to."""
+        return str(self._advertised or Address(self._reachable_host(), self.port))
+
+    def advertised(self, connection: Connection) -> Address:
+        """The address to tell this client: as set, or, listening everywhere, the one it came to."""
+        if self._advertised is not None:
+            return self._advertised
+        if self.listen_address.is_wildcard:
+            return Address(connection.local_host, self.port)
+        return Address(self.listen_address.host, self.port)
+
+    @staticmethod
+    def now_ms() -> int:
+        return time.time_ns() // 1_000_000
+
+    def _reachable_host(self) -> str:
+        return "127.0.0.1" if self.listen_address.is_wildcard else self.listen_address.host
+
+    def _parse_advertised(self) -> Address | None:
+        text = self.settings["advertised.listeners"]
+        return parse_listener("advertised.listeners", text) if text else None
+
+    # Settings that change while it runs
+
+    def _set_limits(self) -> None:
+        settings = self.settings
+        limits = self._listener.limits
+        limits.max_frame_size = settings["socket.request.max.bytes"]
+        limits.max_connections = settings["max.connections"]
+        limits.max_connections_per_address = settings["max.connections.per.ip"]
+        limits.max_waiting = settings["queued.max.requests"]
+        limits.idle_seconds = settings["connections.max.idle.ms"] / 1000
+        limits.backlog = settings["socket.listen.backlog.size"]
+        limits.send_buffer = settings["socket.send.buffer.bytes"]
+        limits.receive_buffer = settings["socket.receive.buffer.bytes"]
+
+    # Two ways to hold it
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *problem: object) -> None:
+        await self.stop()
+
+    def __enter__(self) -> Self:
+        from semel.broker.threaded import run_in_thread
+
+        self._thread = run_in_thread(self)
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._thread.stop()

@@ -1,0 +1,439 @@
+"""One client's connection on the server's side: frames in, answers out, both in order.
+
+Reading: small frames pass through a scratch buffer shared by all connections (the loop reads and
+parses in one go, so nobody else can touch it meanwhile) and are copied out; a frame that is cut
+off is read straight into its own bytearray. Writing: answers that are ready in one turn of the
+loop leave in one write. Stretches of files go out by `sendfile`. A client that does not read its
+answers is not read from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+log = logging.getLogger("semel.net")
+
+SCRATCH_SIZE = 1 << 18
+#: A frame's bytearray starts no larger than this and grows as bytes arrive: four bytes that promise
+#: 100 MB cost the sender 100 MB before they cost us.
+FIRST_CHUNK = 1 << 20
+#: Unsent bytes of answers beyond which no more requests of a connection are started.
+MOST_UNSENT = 1 << 20
+#: Bytes of requests that wait for their answers beyond which no more are started.
+MOST_WAITING = 1 << 25
+#: Regions smaller than this are cheaper copied and joined with their neighbours than sent alone.
+SMALLEST_SENDFILE = 1 << 16
+
+LENGTH = struct.Struct(">i")
+
+
+class Region(Protocol):
+    """A stretch of a file, or of memory where `fd` is negative."""
+
+    fd: int
+    position: int
+
+    def __len__(self) -> int: ...
+    def __bytes__(self) -> bytes: ...
+
+
+class Frame(Protocol):
+    """Bytes of an answer and the regions to be spliced in, each at its place in the bytes."""
+
+    regions: list[tuple[int, Region]]
+
+    def __len__(self) -> int: ...
+
+
+class Limits(Protocol):
+    """What a connection needs of its listener."""
+
+    scratch: memoryview
+    receive: Callable[[Connection, bytearray], None]
+
+    @property
+    def max_frame_size(self) -> int: ...
+    @property
+    def max_waiting(self) -> int: ...
+    def forget(self, connection: Connection) -> None: ...
+
+
+class Slot:
+    """A place in the order of answers, filled later."""
+
+    __slots__ = ("connection", "filled", "frame", "request_size")
+
+    def __init__(self, connection: Connection, request_size: int) -> None:
+        self.connection = connection
+        self.request_size = request_size
+        self.filled = False
+        self.frame: Any = None
+
+    def fill(self, frame: Any) -> None:
+        """Give the answer, or None for none."""
+        self.frame = frame
+        self.filled = True
+        self.connection._slot_filled()
+
+
+class Connection(asyncio.BufferedProtocol):
+    __slots__ = (
+        "_blocked",
+        "_carry",
+        "_draining",
+        "_filled",
+        "_flush_planned",
+        "_frame",
+        "_held_by",
+        "_inbox",
+        "_is_plain",
+        "_limits",
+        "_loop",
+        "_out",
+        "_out_size",
+        "_reading",
+        "_receiving",
+        "_request_size",
+        "_size",
+        "_socket",
+        "_transport",
+        "_waiting",
+        "_waiting_size",
+        "_writer",
+        "active_at",
+        "closed",
+        "local_host",
+        "peer_host",
+        "peer_port",
+        "state",
+    )
+
+    def __init__(self, limits: Limits, loop: asyncio.AbstractEventLoop) -> None:
+        self._limits = limits
+        self._loop = loop
+        self._carry = b""  # the first bytes of a frame whose length is not known yet
+        self._frame: bytearray | None = None  # a frame being read straight into place …
+        self._filled = 0  # … so far …
+        self._size = 0  # … of so many bytes
+        self._inbox: deque[bytearray] = deque()  # read, but not started: something holds them back
+        self._waiting: deque[Slot] = deque()  # started, and in order of their answers
+        self._waiting_size = 0
+        self._request_size = 0
+        self._held_by: Slot | None = None
+        self._out: deque[Any] = deque()  # bytes and regions in order of sending
+        self._out_size = 0
+        self._reading = True
+        self._receiving = False
+        self._blocked = False
+        self._draining = False
+        self._flush_planned = False
+        self._writer: int | None = None
+        self.closed = False
+        self.state: Any = None  # whatever the service above wants to remember
+
+    # Reading
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        # Any byte the socket does not take at once pauses us: what waits, waits in `_out`.
+        self._transport.set_write_buffer_limits(high=0)
+        self._socket: socket.socket = transport.get_extra_info("socket")
+        self._is_plain = transport.get_extra_info("sslcontext") is None
+        peer = transport.get_extra_info("peername") or ("?", 0)
+        self.peer_host: str = peer[0]
+        self.peer_port: int = peer[1]
+        self.local_host: str = (transport.get_extra_info("sockname") or ("?",))[0]
+        self.active_at = self._loop.time()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        frame = self._frame
+        if frame is None:
+            carry = self._carry
+            if not carry:
+                return self._limits.scratch
+            self._limits.scratch[: len(carry)] = carry
+            return self._limits.scratch[len(carry) :]
+        if self._filled == len(frame):
+            frame.extend(bytes(min(len(frame), self._size - len(frame))))
+        return memoryview(frame)[self._filled :]
+
+    def buffer_updated(self, count: int) -> None:
+        self.active_at = self._loop.time()
+        self._receiving = True
+        if self._frame is None:
+            self._take_scratch(len(self._carry) + count)
+        else:
+            self._filled += count
+            if self._filled == self._size:
+                frame, self._frame = self._frame, None
+                self._take(frame)
+        self._receiving = False
+        self._flush()
+
+    def _take_scratch(self, end: int) -> None:
+        """Start the requests whose frames are whole; keep the beginning of one that is not."""
+        scratch = self._limits.scratch
+        self._carry = b""
+        start = 0
+        while end - start >= 4 and not self.closed:
+            (size,) = LENGTH.unpack_from(scratch, start)
+            if not 0 < size <= self._limits.max_frame_size:
+                self._refuse(size)
+                return
+            start += 4
+            if start + size > end:
+                self._begin_frame(size, scratch[start:end])
+                return
+            self._take(bytearray(scratch[start : start + size]))
+            start += size
+        if start < end:
+            self._carry = bytes(scratch[start:end])
+
+    def _begin_frame(self, size: int, beginning: memoryview) -> None:
+        self._frame = bytearray(max(min(size, FIRST_CHUNK), len(beginning)))
+        self._frame[: len(beginning)] = beginning
+        self._filled, self._size = len(beginning), size
+
+    def _refuse(self, size: int) -> None:
+        self.close(f"frame of {size} bytes, allowed are 1 to {self._limits.max_frame_size}")
+
+    def _take(self, frame: bytearray) -> None:
+        if self._inbox or not self._may_start():
+            self._inbox.append(frame)
+            self._pause()
+        else:
+            self._request_size = len(frame)
+            self._limits.receive(self, frame)
+
+    def _may_start(self) -> bool:
+        """Whether the next request may begin: answers are read, and not too many are open."""
+        return (
+            self._held_by is None
+            and self._out_size <= MOST_UNSENT
+            and self._waiting_size <= MOST_WAITING
+            and len(self._waiting) < self._limits.max_waiting
+            and not self._draining
+        )
+
+    # Answering (called by the service above)
+
+    def reply(self, frame: Any) -> None:
+        """Answer the request just received."""
+        if self._waiting:
+            slot = self.reserve()
+            slot.frame, slot.filled = frame, True
+        else:
+            self._put(frame)
+            if not self._receiving:
+                self._plan_flush()
+
+    def reserve(self, exclusive: bool = False) -> Slot:
+        """Keep the place of a later answer; `exclusive` starts no request before it is filled."""
+        slot = Slot(self, self._request_size)
+        self._waiting.append(slot)
+        self._waiting_size += slot.request_size
+        if exclusive:
+            self._held_by = slot
+        return slot
+
+    def close(self, reason: str | None = None) -> None:
+        """End the connection now, with one log line if there is a reason to tell."""
+        if self.closed:
+            return
+        if reason is not None:
+            log.warning(
+                "closed a connection",
+                extra={"peer": f"{self.peer_host}:{self.peer_port}", "reason": reason},
+            )
+        self.closed = True
+        self._transport.abort()
+
+    def drain(self) -> None:
+        """Start no more requests; close once every request that was started is answered."""
+        self._draining = True
+        self._pause()
+        self._close_if_drained()
+
+    def _close_if_drained(self) -> None:
+        if self._draining and self.is_settled and not self.closed:
+            self.closed = True
+            self._transport.close()
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing is owed to the client."""
+        return not self._waiting and not self._out and not self._blocked
+
+    @property
+    def awaits_answer(self) -> bool:
+        """The client waits for us: something is started, nothing finished waits to be taken."""
+        return bool(self._waiting) and not self._out and not self._blocked
+
+    def _slot_filled(self) -> None:
+        if self.closed:
+            return
+        waiting = self._waiting
+        while waiting and waiting[0].filled:
+            slot = waiting.popleft()
+            self._waiting_size -= slot.request_size
+            if slot.frame is not None:
+                self._put(slot.frame)
+        if self._held_by is not None and self._held_by.filled:
+            self._held_by = None
+        if not self._receiving:
+            self._plan_flush()
+
+    # Writing
+
+    def _put(self, frame: Any) -> None:
+        regions = frame.regions
+        if regions:
+            self._put_regions(frame, regions)
+        else:
+            self._out.append(frame)
+            self._out_size += len(frame)
+
+    def _put_regions(self, frame: Any, regions: list[tuple[int, Region]]) -> None:
+        """Cut the frame at its regions; small ones are read now and joined with the rest."""
+        view = memoryview(frame)
+        done = 0
+        for position, region in regions:
+            self._out.append(view[done:position])
+            done = position
+            self._out.append(self._as_sendable(region))
+            self._out_size += len(region)
+        self._out.append(view[done:])
+        self._out_size += len(frame)
+
+    def _plan_flush(self) -> None:
+        if not self._flush_planned:
+            self._flush_planned = True
+            self._loop.call_soon(self._flush)
+
+    def _as_sendable(self, region: Region) -> Any:
+        if region.fd < 0 or len(region) < SMALLEST_SENDFILE or not self._is_plain:
+            return bytes(region)
+        return Stretch(region)
+
+    def _flush(self) -> None:
+        """Send what is ready, then start what was held back, as long as the socket takes it."""
+        self._flush_planned = False
+        while True:
+            while self._out and not self._blocked and not self.closed:
+                self._send_some()
+            if not self._inbox or self.closed or not self._may_start():
+                break
+            self._start_held()
+        if not self._inbox and not self._reading:
+            self._resume()
+        if self._draining:
+            self._close_if_drained()
+
+    def _start_held(self) -> None:
+        self._receiving = True
+        while self._inbox and self._may_start() and not self.closed:
+            frame = self._inbox.popleft()
+            self._request_size = len(frame)
+            self._limits.receive(self, frame)
+        self._receiving = False
+
+    def _send_some(self) -> None:
+        out = self._out
+        if isinstance(out[0], Stretch):
+            self._send_file(out[0])
+            return
+        chunks = [out.popleft()]
+        while out and not isinstance(out[0], Stretch):
+            chunks.append(out.popleft())
+        self._out_size -= sum(map(len, chunks))
+        # The transport calls pause_writing before it returns if the socket did not take all.
+        self._transport.write(chunks[0] if len(chunks) == 1 else b"".join(chunks))
+
+    def _send_file(self, stretch: Stretch) -> None:
+        try:
+            sent = os.sendfile(self._socket.fileno(), stretch.fd, stretch.position, stretch.rest)
+        except (BlockingIOError, InterruptedError):
+            self._wait_writable()
+            return
+        except OSError:
+            self.close()
+            return
+        if sent == 0:  # the file is shorter than promised; the answer cannot be completed
+            self.close(f"a file ended {stretch.rest} bytes early")
+            return
+        self.active_at = self._loop.time()
+        self._out_size -= sent
+        stretch.position += sent
+        stretch.rest -= sent
+        if not stretch.rest:
+            self._out.popleft()
+
+    def _wait_writable(self) -> None:
+        """Asyncio allows no writer on a transport's own descriptor, so wait on a duplicate."""
+        self._blocked = True
+        if self._writer is None:
+            self._writer = os.dup(self._socket.fileno())
+        self._loop.add_writer(self._writer, self._writable)
+
+    def _writable(self) -> None:
+        assert self._writer is not None
+        self._loop.remove_writer(self._writer)
+        self._unblock()
+
+    def pause_writing(self) -> None:
+        self._blocked = True
+
+    def resume_writing(self) -> None:
+        self.active_at = self._loop.time()
+        self._unblock()
+
+    def _unblock(self) -> None:
+        self._blocked = False
+        self._flush()
+
+    # Back-pressure
+
+    def _pause(self) -> None:
+        if self._reading and not self.closed:
+            self._reading = False
+            self._transport.pause_reading()
+
+    def _resume(self) -> None:
+        if not self.closed and not self._draining:
+            self._reading = True
+            self._transport.resume_reading()
+
+    # The end
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, problem: Exception | None) -> None:
+        self.closed = True
+        if self._writer is not None:
+            self._loop.remove_writer(self._writer)
+            os.close(self._writer)
+            self._writer = None
+        self._out.clear()
+        self._inbox.clear()
+        self._waiting.clear()
+        self._limits.forget(self)
+
+
+class Stretch:
+    """What is left to send of a region; keeps the region, and so its file, alive."""
+
+    __slots__ = ("fd", "position", "region", "rest")
+
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        self.fd = region.fd
+        self.position = region.position
+        self.rest = len(region)
