@@ -1,0 +1,1 @@
+"""The client's decisions, pure: transactions, batches to send, positions to read, membership."""
