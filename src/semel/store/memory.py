@@ -91,7 +91,7 @@ class MemoryLog(Log):
             raise ValueError(f"offset {coming[0].base_offset} is below {self.next_offset}")
         data = b"".join(batches)
         if self._must_roll(coming, size):
-            self._segments.append(_Segment(self.next_offset))
+            self._roll()
         segment = self._segments[-1]
         for place in coming:
             batch = data[place.position : place.position + place.size]
@@ -206,8 +206,13 @@ class MemoryLog(Log):
     def roll(self) -> int:
         self._check_online()
         if self._segments[-1].batches:
-            self._segments.append(_Segment(self.next_offset))
+            self._roll()
         return self._segments[-1].base_offset
+
+    def _roll(self) -> None:
+        if self.on_roll is not None:
+            self.on_roll(self.next_offset)
+        self._segments.append(_Segment(self.next_offset))
 
     def segments(self) -> list[SegmentInfo]:
         self._check_online()
