@@ -246,13 +246,13 @@ class DiskLog(Log):
         with self._guard():
             if offset <= self._segments[0].base_offset:
                 return self._restart(offset)
-            while self._segments[-1].base_offset >= offset:
-                recovery.drop_files(self._segments.pop())
-            segment = self._segments[-1]
+            segment = self._segment_of(offset - 1)
+            recovery.drop_after(self._segments, segment)
             position = segment.find(offset)
             if position < segment.size:
                 offset = min(offset, segment.place_at(position).base_offset)
             recovery.rebuild(segment, self.config, [], position)
+            recovery.cut(segment)
             segment.next_offset = offset
             self._cut_to(offset)
 

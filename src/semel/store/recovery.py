@@ -74,19 +74,41 @@ def _recover(
     for segment in suspects:
         if segment not in segments:
             break
-        whole = rebuild(segment, config, epochs)
-        if not clean:
+        size = segment.size
+        rebuild(segment, config, epochs)
+        if not clean and loaded.recovered_from is None:
+            loaded.recovered_from = segment.base_offset
+        if segment.size < size:
+            logger.warning(
+                "%s is cut from %d to %d bytes, its last whole batch ends at offset %d",
+                segment.log.path, size, segment.size, segment.next_offset,
+            )  # fmt: skip
+            drop_after(segments, segment)
+            cut(segment)
+        elif not clean:
             segment.files.sync(segment.log.get().fd)
-            if loaded.recovered_from is None:
-                loaded.recovered_from = segment.base_offset
-        if not whole:
-            after = segments.index(segment) + 1
-            for lost in segments[after:]:
-                logger.warning("%s lies beyond a damaged segment and is dropped", lost.log.path)
-                drop_files(lost)
-            del segments[after:]
-        elif segment is not segments[-1]:
+        if segment is not segments[-1]:
             segment.next_offset = segments[segments.index(segment) + 1].base_offset
+
+
+def drop_after(segments: list[Segment], segment: Segment) -> None:
+    """Remove all segments behind one that is about to be cut, the last one first.
+
+    They must be gone for good before the cut: otherwise a power failure in between leaves a log
+    with a hole in it.
+    """
+    if segments[-1] is segment:
+        return
+    while segments[-1] is not segment:
+        drop_files(segments.pop())
+    segment.files.sync_directory(os.path.dirname(segment.log.path))
+
+
+def cut(segment: Segment) -> None:
+    """Make the file as short as the segment is."""
+    file = segment.log.get()
+    segment.files.truncate(file.fd, segment.size)
+    segment.files.sync(file.fd)
 
 
 def rebuild(
@@ -94,9 +116,9 @@ def rebuild(
     config: LogConfig,
     epochs: list[tuple[int, int]],
     end: int | None = None,
-) -> bool:
-    """Read a segment (up to byte `end`) again, rebuild its indexes, and cut what follows the last
-    good batch. False if bytes were cut that should have been good."""
+) -> None:
+    """Read a segment (up to byte `end`) again and rebuild its indexes; it ends with the last good
+    batch then, though its file may be longer still."""
     size = segment.size if end is None else end
     for index in (segment.index, segment.time_index):
         index.handle.create()
@@ -113,15 +135,6 @@ def rebuild(
         if batch.leader_epoch > (epochs[-1][0] if epochs else -1):
             epochs.append((batch.leader_epoch, batch.base_offset))
     segment.flush_indexes()
-    if segment.size < os.fstat(file.fd).st_size:
-        if segment.size < size:
-            logger.warning(
-                "%s is cut from %d to %d bytes, its last whole batch ends at offset %d",
-                segment.log.path, size, segment.size, segment.next_offset,
-            )  # fmt: skip
-        segment.files.truncate(file.fd, segment.size)
-        segment.files.sync(file.fd)
-    return segment.size == size
 
 
 def good_batches(fd: int, size: int, offset: int) -> Iterator[tuple[BatchHeader, int]]:

@@ -1,9 +1,9 @@
 """A disk that loses power, tears writes, fills up or breaks, on demand and by seed.
 
-`FaultyFiles` works on real files, so that everything can be read back as usual, and remembers beside
-them what a disk would hold: a file's content as of its last sync, the names as of the last sync of a
-directory, and everything since. `after_power_loss` draws one of the states in which such a disk may
-be found: file names change in order (a journal), file contents by sectors, in any order.
+`FaultyFiles` works on real files, so that everything can be read back as usual, and remembers
+beside them what a disk would hold: a file's content as of its last sync, the names as of the last
+sync of a directory, and everything since. `after_power_loss` draws one of the states in which such
+a disk may be found: names change in order (a journal), contents by sectors, in any order.
 """
 
 import errno
