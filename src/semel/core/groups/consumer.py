@@ -52,9 +52,8 @@ def heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> HeartbeatReply:
     )
     member = _as_said(known, command)
     member = settle(draft, group, known, member, reported)
-    draft.set_timer(
-        session_key(group.group_id, member_id), draft.settings.consumer_session_timeout_ms
-    )
+    timeout_ms = command.session_timeout_ms or draft.settings.consumer_session_timeout_ms
+    draft.set_timer(session_key(group.group_id, member_id), timeout_ms)
     is_full = (
         command.rebalance_timeout_ms != -1
         and (
@@ -68,9 +67,20 @@ def heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> HeartbeatReply:
         None,
         member.member_id,
         member.epoch,
-        draft.settings.consumer_heartbeat_interval_ms,
+        _heartbeat_interval_ms(draft, group, member, command),
         {t: sorted(p) for t, p in member.assigned.items()} if must_tell else None,
     )
+
+
+def _heartbeat_interval_ms(
+    draft: Draft, group: ConsumerGroup, member: ConsumerMember, command: ConsumerGroupHeartbeat
+) -> int:
+    settings = draft.settings
+    usual_ms = command.heartbeat_interval_ms or settings.consumer_heartbeat_interval_ms
+    has_unresolved_regex = bool(member.topic_regex) and member.topic_regex not in group.regexes
+    if member.state is MemberState.UNRELEASED_PARTITIONS or has_unresolved_regex:
+        return min(usual_ms, settings.consumer_waiting_heartbeat_interval_ms)
+    return usual_ms
 
 
 def settle(

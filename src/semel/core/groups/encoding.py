@@ -30,8 +30,10 @@ from semel.core.groups.records import (
     RegexResolved,
     TargetAssignment,
     TargetEpoch,
+    TransactionMarker,
 )
 from semel.core.groups.states import MemberState
+from semel.core.machine import LogEntry
 from semel.wire.records.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -57,6 +59,29 @@ GROUP_METADATA_VERSION = 3
 OFFSET_VERSION, OFFSET_VERSION_WITH_EXPIRY = 4, 1
 
 KeyValue = tuple[bytes, bytes | None]
+
+
+class GroupCodec:
+    """`core.machine.Codec` for the group coordinator's log."""
+
+    @staticmethod
+    def encode(record: Record) -> LogEntry | None:
+        written = to_bytes(record)
+        if written is None:
+            return None
+        if isinstance(record, OffsetCommitted):
+            return LogEntry(*written, record.producer_id, record.producer_epoch)
+        return LogEntry(*written)
+
+    @staticmethod
+    def decode(entry: LogEntry) -> Record | None:
+        if entry.key is None:
+            return None
+        return from_bytes(entry.key, entry.value, entry.producer_id)
+
+    @staticmethod
+    def decode_marker(producer_id: int, producer_epoch: int, commit: bool) -> TransactionMarker:
+        return TransactionMarker(producer_id, commit)
 
 
 def to_bytes(record: Record) -> KeyValue | None:

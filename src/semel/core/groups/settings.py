@@ -16,6 +16,8 @@ class GroupSettings:
 
     consumer_session_timeout_ms: int = 45_000
     consumer_heartbeat_interval_ms: int = 5_000
+    # A member that waits for partitions of others is asked to come back sooner than the rest.
+    consumer_waiting_heartbeat_interval_ms: int = 250
     consumer_max_size: int = _UNLIMITED
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
     consumer_migration_policy: str = "bidirectional"

@@ -1,0 +1,174 @@
+"""TxnOffsetCommit: a group's position, to count only if the transaction commits.
+
+Who may: WRITE on the TRANSACTIONAL_ID, READ on the GROUP and on each TOPIC. Answers when the offsets
+are durable. Versions 0-5: 3 member, generation and instance id (KIP-447), 4 TRANSACTION_ABORTABLE,
+5 the offsets partition joins the transaction by itself (KIP-890); before, AddOffsetsToTxn did that.
+Not here: which member may commit: `core/groups/offsets`; the verification: `broker/transactions`.
+"""
+
+from __future__ import annotations
+
+from inspect import isawaitable
+from typing import Any, NamedTuple
+
+from semel.broker.context import Context
+from semel.broker.groups import TOPIC, settled
+from semel.core.groups.commands import OffsetToCommit, TxnOffsetCommit
+from semel.core.groups.replies import CommitReply
+from semel.core.partition.admission import Refusal
+from semel.wire.batches import NO_SEQUENCE
+from semel.wire.errors import ErrorCode
+from semel.wire.messages import ADVERTISED
+from semel.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+
+API_KEY = 28
+VERSIONS = ADVERTISED[API_KEY]
+LOAD_ERROR_SINCE, ABORTABLE_SINCE, IMPLICIT_ADDING_SINCE = 2, 4, 5
+
+#: The version of Produce that hears the same errors from a verification as a version of ours.
+_PRODUCE_VERSION_OF = {ABORTABLE_SINCE: 11, IMPLICIT_ADDING_SINCE: 12}
+_OLD_PRODUCE_VERSION = 10
+
+#: What a failed append of the coordinator means to the client (CoordinatorOperationExceptionHelper).
+_AS_COORDINATOR = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+Partition = TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
+
+
+class _Batch(NamedTuple):
+    """What a verification wants to know of the batch that will be written."""
+
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int = NO_SEQUENCE
+
+
+def handle(ctx: Context, request: TxnOffsetCommitRequest, version: int) -> Any:
+    response, offsets, pending = _sorted_out(ctx, request)
+    if not offsets:
+        return response
+    command = TxnOffsetCommit(
+        request.group_id,
+        request.producer_id,
+        request.producer_epoch,
+        tuple(offsets),
+        request.member_id,
+        request.generation_id,
+        request.group_instance_id,
+    )
+    reply = _commit(ctx, request, command, version)
+    if isawaitable(reply):
+        return _later(reply, response, pending, version)
+    return _filled(response, pending, reply, version)
+
+
+def _sorted_out(
+    ctx: Context, request: TxnOffsetCommitRequest
+) -> tuple[TxnOffsetCommitResponse, list[OffsetToCommit], list[Partition]]:
+    refused = _refusal(ctx, request)
+    response = TxnOffsetCommitResponse()
+    offsets: list[OffsetToCommit] = []
+    pending: list[Partition] = []
+    for asked in request.topics:
+        answered = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(name=asked.name)
+        response.topics.append(answered)
+        topic = ctx.catalog.topics.get(asked.name)
+        error = refused or _topic_refusal(ctx, asked.name, topic)
+        for partition in asked.partitions:
+            index = partition.partition_index
+            answer = Partition(partition_index=index)
+            answered.partitions.append(answer)
+            if error is not None:
+                answer.error_code = error
+            elif topic is None or not 0 <= index < topic.partition_count:
+                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                pending.append(answer)
+                offsets.append(
+                    OffsetToCommit(
+                        asked.name,
+                        index,
+                        partition.committed_offset,
+                        partition.committed_leader_epoch,
+                        partition.committed_metadata or "",
+                    )
+                )
+    return response, offsets, pending
+
+
+def _refusal(ctx: Context, request: TxnOffsetCommitRequest) -> ErrorCode | None:
+    if not ctx.may("WRITE", "TRANSACTIONAL_ID", request.transactional_id):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if not ctx.may("READ", "GROUP", request.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    return None
+
+
+def _topic_refusal(ctx: Context, name: str, topic: Any) -> ErrorCode | None:
+    if not ctx.may("READ", "TOPIC", name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return None
+
+
+def _commit(
+    ctx: Context, request: TxnOffsetCommitRequest, command: TxnOffsetCommit, version: int
+) -> Any:
+    """Write the offsets once the coordinator of the transaction agrees that they belong to it."""
+    partition = ctx.groups.shard_of(request.group_id).partition
+    guard = partition.state.ask_verification(
+        _Batch(request.producer_id, request.producer_epoch),
+        begins_at_zero=False,
+        now_ms=ctx.now_ms(),
+    )
+    if isinstance(guard, Refusal):
+        return command.refused(guard.error)
+    if guard is None:
+        return ctx.groups.submit(request.group_id, command)
+    verdicts = ctx.transactions.verify(
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        [(TOPIC, partition.index)],
+        version=_PRODUCE_VERSION_OF.get(version, _OLD_PRODUCE_VERSION),
+        add=version >= IMPLICIT_ADDING_SINCE,
+    )
+    if isawaitable(verdicts):
+        return _commit_later(ctx, command, guard, verdicts)
+    return _commit_verified(ctx, command, guard, verdicts)
+
+
+async def _commit_later(ctx: Context, command: TxnOffsetCommit, guard: Any, verdicts: Any) -> Any:
+    return await settled(_commit_verified(ctx, command, guard, await verdicts))
+
+
+def _commit_verified(ctx: Context, command: TxnOffsetCommit, guard: Any, verdicts: Any) -> Any:
+    error = next(iter(verdicts.values()), ErrorCode.NONE)
+    if error is not ErrorCode.NONE:
+        return command.refused(error)
+    return ctx.groups.submit(command.group_id, command, guard)
+
+
+async def _later(
+    reply: Any, response: TxnOffsetCommitResponse, pending: list[Partition], version: int
+) -> TxnOffsetCommitResponse:
+    return _filled(response, pending, await reply, version)
+
+
+def _filled(
+    response: TxnOffsetCommitResponse, pending: list[Partition], reply: CommitReply, version: int
+) -> TxnOffsetCommitResponse:
+    for answer, error in zip(pending, reply.errors, strict=True):
+        error = _AS_COORDINATOR.get(error, error)
+        if version < LOAD_ERROR_SINCE and error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            error = ErrorCode.COORDINATOR_NOT_AVAILABLE  # KAFKA-7296: older producers crash on it
+        answer.error_code = error
+    return response
