@@ -1,0 +1,7 @@
+"""Exactly-once pipelines between Kafka and Spark. Needs the extra `semel[spark]`."""
+
+from semel.spark.ledger import StaleCheckpoint
+from semel.spark.session import session
+from semel.spark.sink import BatchFailed, ExactlyOnceSink, start
+
+__all__ = ["BatchFailed", "ExactlyOnceSink", "StaleCheckpoint", "session", "start"]

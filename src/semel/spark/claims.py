@@ -94,7 +94,8 @@ class Claims:
         if writer is not None and writer.attempt != attempt:
             if writer.ever_granted:
                 self._doom(
-                    f"task {attempt} came for partition {partition} after task {writer.attempt} had written"
+                    f"task {attempt} came for partition {partition}"
+                    f" after task {writer.attempt} had written"
                 )
                 return Reply(session, refused=self.doomed)
             if attempt < writer.attempt:
@@ -119,8 +120,9 @@ class Claims:
             if fault := self._release(session, target, rows):
                 self._doom(fault)
                 return [Reply(session, refused=fault)]
-        if wanted:
-            self._waiting.append((session, wanted))
+        if not wanted:
+            return [Reply(session), *self._serve()]
+        self._waiting.append((session, wanted))
         return self._serve()
 
     def lost(self, session: int) -> list[Reply]:
@@ -155,18 +157,21 @@ class Claims:
 
     def _mismatch(self, seen: dict[int, Report]) -> str | None:
         for partition, writer in self.writers.items():
-            if partition not in seen and (writer.ever_granted):
+            if partition not in seen and writer.ever_granted:
                 return (
                     f"task {writer.attempt} of partition {partition} wrote rows and never reported"
                 )
         for partition, report in seen.items():
-            writer = self.writers.get(partition)
-            if writer is None or not writer.ever_granted:
+            writer = self.writers.get(partition, Writer(report.attempt))
+            if not writer.ever_granted:
                 if report.rows:
                     return f"task {report.attempt} reports {report.rows} rows and was granted none"
                 continue
             if writer.attempt != report.attempt:
-                return f"task {writer.attempt} wrote partition {partition}, {report.attempt} reports it"
+                return (
+                    f"task {writer.attempt} wrote for partition {partition},"
+                    f" task {report.attempt} reports it"
+                )
             if not writer.granted_rows == writer.acknowledged_rows == report.rows:
                 return (
                     f"task {writer.attempt}: {writer.granted_rows} rows granted,"

@@ -1,0 +1,340 @@
+"""A small blocking client of the wire: connections, leaders and coordinators, for a driver and its
+tasks.
+
+It holds no background threads, so that it can live in a Spark task, and it reads and writes
+records as opaque bytes.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, TypeVar
+
+from semel.wire.errors import ErrorCode, ProtocolError
+from semel.wire.frames import Frame, RequestHeader, decode_response, encode_request
+from semel.wire.messages.api_versions import ApiVersionsRequest
+from semel.wire.messages.find_coordinator import FindCoordinatorRequest
+from semel.wire.messages.metadata import MetadataRequest
+from semel.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from semel.wire.messages.sasl_handshake import SaslHandshakeRequest
+from semel.wire.schema import Message
+
+CLIENT = "semel-spark"
+_VERSION = "1"
+GROUP, TRANSACTION = 0, 1
+# Longer than the 30 s after which a broker itself gives up waiting for replicas.
+REQUEST_TIMEOUT_S = 40.0
+_PAUSE_S = 0.02
+_METADATA_S = 60.0
+_PIECES = 512  # what one sendmsg takes; the limit of Linux is 1,024
+
+# Versions above these name topics by id only, or ask for many keys at once: nothing gained here.
+_HIGHEST = {0: 12, 1: 12, 3: 12, 10: 3, 18: 3, 22: 5, 24: 3}
+
+T = TypeVar("T")
+
+
+class KafkaError(Exception):
+    """The broker's answer was an error."""
+
+    def __init__(self, code: int, doing: str) -> None:
+        self.code = ErrorCode.of(code)
+        super().__init__(f"{doing}: {self.code.name} ({code}): {self.code.meaning}")
+
+
+class Unreachable(Exception):
+    """Nobody answered in the time allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """TLS and SASL. Secrets are never printed."""
+
+    tls: bool = False
+    cafile: str | None = None
+    certfile: str | None = None
+    keyfile: str | None = field(default=None, repr=False)
+    verify: bool = True
+    mechanism: str | None = None
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, settings: dict[str, str]) -> Security:
+        """From Kafka's dotted names, as librdkafka and Spark's `kafka.` options spell them."""
+        protocol = settings.get("security.protocol", "PLAINTEXT").upper()
+        return cls(
+            tls=protocol in ("SSL", "SASL_SSL"),
+            cafile=settings.get("ssl.ca.location"),
+            certfile=settings.get("ssl.certificate.location"),
+            keyfile=settings.get("ssl.key.location"),
+            verify=settings.get("ssl.endpoint.identification.algorithm", "https") != "none",
+            mechanism=settings.get("sasl.mechanism", "PLAIN") if "SASL" in protocol else None,
+            username=settings.get("sasl.username"),
+            password=settings.get("sasl.password"),
+        )
+
+    def wrap(self, plain: socket.socket, host: str) -> socket.socket:
+        if not self.tls:
+            return plain
+        context = ssl.create_default_context(cafile=self.cafile)
+        if self.certfile:
+            context.load_cert_chain(self.certfile, self.keyfile)
+        context.check_hostname = self.verify
+        return context.wrap_socket(plain, server_hostname=host)
+
+
+class Pieces:
+    """Records made of several buffers, sent without joining them (a frame's region)."""
+
+    __slots__ = ("buffers", "size")
+
+    def __init__(self, buffers: Sequence[bytes | memoryview]) -> None:
+        self.buffers = buffers
+        self.size = sum(len(buffer) for buffer in buffers)
+
+    def __len__(self) -> int:
+        return self.size
+
+
+class Connection:
+    """One socket, one request at a time."""
+
+    def __init__(self, host: str, port: int, security: Security) -> None:
+        plain = socket.create_connection((host, port), timeout=REQUEST_TIMEOUT_S)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = security.wrap(plain, host)
+        self._tls = security.tls
+        self._ids = count()
+        self._lock = threading.Lock()
+        self.closed = False
+        self._versions: dict[int, tuple[int, int]] = {18: (0, 3)}
+        if security.mechanism is not None:
+            self._authenticate(security)
+        answer = self.call(
+            ApiVersionsRequest(client_software_name=CLIENT, client_software_version=_VERSION)
+        )
+        check(answer.error_code, "asking for the broker's versions")
+        self._versions = {
+            entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys
+        }
+        self.features = {entry.name: entry.max_version_level for entry in answer.finalized_features}
+
+    def version(self, message: type[Message], highest: int | None = None) -> int:
+        """The highest version that both sides speak."""
+        key = message.API_KEY
+        if key not in self._versions:
+            raise ProtocolError(f"the broker does not know {message.__name__}")
+        lowest, theirs = self._versions[key]
+        ours = min(message.VERSIONS[-1], _HIGHEST.get(key, 99), 99 if highest is None else highest)
+        if ours < lowest:
+            raise ProtocolError(f"no common version of {message.__name__}: {ours} < {lowest}")
+        return min(ours, theirs)
+
+    def call(self, message: Message, highest: int | None = None) -> Any:
+        version = self.version(type(message), highest)
+        return self.call_version(message, version)
+
+    def call_version(self, message: Message, version: int) -> Any:
+        with self._lock:
+            if self.closed:
+                raise ConnectionError("connection closed")
+            try:
+                header = RequestHeader(
+                    message.API_KEY, version, next(self._ids) & 0x7FFFFFFF, CLIENT
+                )
+                self._send(encode_request(header, message))
+                correlation, answer = decode_response(self._receive(), message.API_KEY, version)
+            except BaseException:
+                # An answer that was not read would be taken for the next request's.
+                self.close()
+                raise
+        if correlation != header.correlation_id:
+            self.close()
+            raise ProtocolError("an answer to another request")
+        return answer
+
+    def close(self) -> None:
+        self.closed = True
+        self._socket.close()
+
+    def _send(self, frame: Frame) -> None:
+        if not frame.regions:
+            self._socket.sendall(frame)
+            return
+        view, position = memoryview(frame), 0
+        pieces: list[Any] = []
+        for at, region in frame.regions:
+            pieces.append(view[position:at])
+            pieces.extend(region.buffers)  # type: ignore[attr-defined]
+            position = at
+        pieces.append(view[position:])
+        self._send_pieces([piece for piece in pieces if len(piece)])
+
+    def _send_pieces(self, pieces: list[Any]) -> None:
+        if self._tls:
+            for piece in pieces:
+                self._socket.sendall(piece)
+            return
+        while pieces:
+            sent = self._socket.sendmsg(pieces[:_PIECES])
+            while pieces and sent >= len(pieces[0]):
+                sent -= len(pieces.pop(0))
+            if sent:
+                pieces[0] = memoryview(pieces[0])[sent:]
+
+    def _receive(self) -> memoryview:
+        size = int.from_bytes(self._read(4), "big")
+        if size < 4:
+            raise ProtocolError(f"an answer of {size} bytes")
+        return self._read(size)
+
+    def _read(self, size: int) -> memoryview:
+        buffer = bytearray(size)
+        view, filled = memoryview(buffer), 0
+        while filled < size:
+            got = self._socket.recv_into(view[filled:])
+            if got == 0:
+                raise ConnectionError("the broker closed the connection")
+            filled += got
+        return view
+
+    def _authenticate(self, security: Security) -> None:
+        if security.mechanism != "PLAIN":
+            raise ValueError(f"SASL mechanism {security.mechanism} is not supported here, PLAIN is")
+        hello = self.call_version(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        check(hello.error_code, "SASL handshake")
+        secret = f"\0{security.username}\0{security.password}".encode()
+        answer = self.call_version(SaslAuthenticateRequest(auth_bytes=secret), 1)
+        check(answer.error_code, "SASL authentication")
+
+
+class Cluster:
+    """Connections by what they are for: any broker, a partition's leader, a coordinator."""
+
+    def __init__(self, bootstrap: str, security: Security | None = None) -> None:
+        self.bootstrap = [_address(entry) for entry in bootstrap.split(",")]
+        self.security = security or Security()
+        self._nodes: dict[int, tuple[str, int]] = {}
+        self._connections: dict[tuple[str, int], Connection] = {}
+        self._leaders: dict[str, dict[int, int]] = {}
+        self._coordinators: dict[tuple[int, str], tuple[str, int]] = {}
+
+    def any(self) -> Connection:
+        """A connection to some broker."""
+        failures = []
+        for address in [*self._connections, *self._nodes.values(), *self.bootstrap]:
+            try:
+                return self._connect(address)
+            except (OSError, ProtocolError) as error:
+                failures.append(f"{address[0]}:{address[1]}: {error}")
+        raise ConnectionError("no broker answers: " + "; ".join(dict.fromkeys(failures)))
+
+    def partitions(self, topic: str) -> int:
+        if topic not in self._leaders:
+            self.refresh([topic])
+        return len(self._leaders[topic])
+
+    def leader_id(self, topic: str, partition: int) -> int:
+        if topic not in self._leaders:
+            self.refresh([topic])
+        return self._leaders[topic].get(partition, -1)
+
+    def node_ids(self) -> list[int]:
+        return sorted(self._nodes)
+
+    def node(self, node_id: int) -> Connection:
+        address = self._nodes.get(node_id)
+        if address is None:
+            raise ConnectionError(f"broker {node_id} is not known")
+        return self._connect(address)
+
+    def leader(self, topic: str, partition: int) -> Connection:
+        return self.node(self.leader_id(topic, partition))
+
+    def coordinator(self, kind: int, key: str) -> Connection:
+        if (kind, key) not in self._coordinators:
+            answer = self.any().call(FindCoordinatorRequest(key=key, key_type=kind))
+            check(answer.error_code, f"finding the coordinator of {key!r}")
+            self._coordinators[kind, key] = (answer.host, answer.port)
+        return self._connect(self._coordinators[kind, key])
+
+    def forget_coordinator(self, kind: int, key: str) -> None:
+        self._coordinators.pop((kind, key), None)
+
+    def forget_leaders(self) -> None:
+        self._leaders.clear()
+
+    def refresh(self, topics: Iterable[str] | None) -> None:
+        """Ask for the leaders again; None asks for every topic."""
+        names = None if topics is None else [
+            MetadataRequest.MetadataRequestTopic(name=name) for name in topics
+        ]  # fmt: skip
+        request = MetadataRequest(topics=names, allow_auto_topic_creation=False)
+        # A connection kept from before may turn out to be dead only now.
+        answer = patiently(lambda: self.any().call(request), "asking for metadata", _METADATA_S)
+        self._nodes = {node.node_id: (node.host, node.port) for node in answer.brokers}
+        for topic in answer.topics:
+            check(topic.error_code, f"topic {topic.name!r}")
+            self._leaders[topic.name] = {
+                entry.partition_index: entry.leader_id for entry in topic.partitions
+            }
+
+    def topics(self) -> list[str]:
+        self.refresh(None)
+        return sorted(self._leaders)
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def _connect(self, address: tuple[str, int]) -> Connection:
+        connection = self._connections.get(address)
+        if connection is None or connection.closed:
+            connection = Connection(*address, self.security)
+            self._connections[address] = connection
+        return connection
+
+
+def patiently(
+    action: Callable[[], T],
+    doing: str,
+    timeout_s: float,
+    on_retry: Callable[[], None] = lambda: None,
+) -> T:
+    """Repeat while the broker says "later" or cannot be reached, until the time is up."""
+    deadline = time.monotonic() + timeout_s
+    pause_s = _PAUSE_S
+    while True:
+        try:
+            return action()
+        except KafkaError as error:
+            if not error.code.retriable:
+                raise
+            reason: Exception = error
+        except OSError as error:
+            reason = error
+        if time.monotonic() > deadline:
+            raise Unreachable(f"{doing}: gave up after {timeout_s:g} s: {reason}") from reason
+        on_retry()
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, 0.5)
+
+
+def check(code: int, doing: str) -> None:
+    if code:
+        raise KafkaError(code, doing)
+
+
+def _address(entry: str) -> tuple[str, int]:
+    host, _, port = entry.strip().rpartition(":")
+    if not host or not port.isdigit():
+        raise ValueError(f"bootstrap address {entry.strip()!r} is not host:port")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,167 @@
+"""What a Spark task runs: Arrow batches in, records to Kafka, one row of statistics out.
+
+A value of an importable class, so that Spark pickles a name and a few fields instead of a closure
+with its module's globals.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from semel.client.lent import Lent
+from semel.client.lent_wire import Cluster, Security
+from semel.spark.claim_service import ClaimClient
+from semel.spark.outbox import Outbox, Sender
+from semel.wire.columnar.columns import Rows
+from semel.wire.columnar.encode import BATCH_BYTES, Body, BufferPool, Lanes
+from semel.wire.compression import Compression
+
+STATISTICS = "partition int, attempt long, rows long, bytes long, batches long, requests long"
+_SCHEMA = pa.schema(
+    [
+        ("partition", pa.int32()),
+        *((name, pa.int64()) for name in ("attempt", "rows", "bytes", "batches", "requests")),
+    ]
+)
+_POOL_BYTES = 128 << 20
+_SMALLEST_BUFFER = 64 << 10
+_SENDERS = 4
+_SPARE_BUFFERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWriter:
+    """The function given to `mapInArrow`."""
+
+    lent: Lent
+    bootstrap: str
+    security: Security
+    claims_host: str
+    claims_port: int
+    topic: str | None
+    compression: Compression
+    batch_bytes: int = BATCH_BYTES
+    timeout_s: float = 120.0
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        _freeze_imports()
+        partition, attempt = context.partitionId(), context.taskAttemptId()
+        sent = self._write(batches, partition, attempt)
+        counts = [sent[name] for name in ("rows", "bytes", "batches", "requests")]
+        row = [partition, attempt, *counts]
+        columns = [pa.array([value], kind.type) for value, kind in zip(row, _SCHEMA, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+
+    def _write(self, batches: Iterator[pa.RecordBatch], partition: int, attempt: int) -> Any:
+        task = None
+        try:
+            for batch in batches:
+                if batch.num_rows == 0:
+                    continue
+                # An empty task opens no connection: most micro-batches are small.
+                if task is None:
+                    task = _Task(self, partition, attempt)
+                task.add(batch)
+        except BaseException as error:
+            if task is not None:
+                task.fail(error)
+            raise
+        return task.finish() if task is not None else dict.fromkeys(_SCHEMA.names, 0)
+
+
+class _Task:
+    """One task's writing: this thread encodes, the senders send."""
+
+    def __init__(self, writer: TaskWriter, partition: int, attempt: int) -> None:
+        self._topic = writer.topic
+        self._cluster = _cluster(writer, 0)
+        self._pool = self._make_pool(writer)
+        self._outbox = Outbox(self._cluster, writer.compression, self._pool.give_back)
+        self._lanes = Lanes(self._cluster.partitions, self._emit, self._pool)
+        if writer.topic is not None:
+            self._cluster.refresh([writer.topic])
+        self._senders = []
+        for number in range(max(1, min(len(self._cluster.node_ids()), _SENDERS))):
+            claims = ClaimClient(
+                writer.claims_host, writer.claims_port, writer.lent.token, partition, attempt
+            )
+            cluster = _cluster(writer, 1 + number)
+            self._senders.append(
+                Sender(
+                    self._outbox,
+                    cluster,
+                    claims,
+                    writer.lent,
+                    writer.compression,
+                    writer.timeout_s,
+                )
+            )
+        for sender in self._senders:
+            sender.start()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        now_ms = int(time.time() * 1000)
+        self._lanes.add(Rows.of(batch, self._topic, now_ms), now_ms)
+
+    def finish(self) -> Any:
+        try:
+            self._lanes.finish()
+        except BaseException as error:
+            self.fail(error)
+            raise
+        self._outbox.finish()
+        for sender in self._senders:
+            sender.join()
+        if self._outbox.error is not None:
+            raise self._outbox.error
+        _POOLS[self._pool.capacity] = self._pool
+        return self._outbox.sent
+
+    def fail(self, error: BaseException) -> None:
+        self._outbox.fail(error)
+        self._pool.close()
+
+    def _emit(self, body: Body) -> None:
+        self._outbox.put(body)
+
+    def _make_pool(self, writer: TaskWriter) -> BufferPool:
+        lanes = self._cluster.partitions(writer.topic) + 1 if writer.topic else 64
+        share = _POOL_BYTES // (lanes + _SPARE_BUFFERS)
+        capacity = max(_SMALLEST_BUFFER, min(writer.batch_bytes, share))
+        # Memory that a former task has touched already costs no page faults.
+        pool = _POOLS.pop(capacity, None)
+        return pool or BufferPool(_POOL_BYTES // capacity, capacity)
+
+
+_POOLS: dict[int, BufferPool] = {}
+_CLUSTERS: dict[tuple[str, Security, int], Cluster] = {}
+_frozen = False
+
+
+def _cluster(writer: TaskWriter, number: int) -> Cluster:
+    """Connections outlive a task: the worker process is used again."""
+    key = (writer.bootstrap, writer.security, number)
+    if key not in _CLUSTERS:
+        _CLUSTERS[key] = Cluster(writer.bootstrap, writer.security)
+    return _CLUSTERS[key]
+
+
+def _freeze_imports() -> None:
+    """PySpark collects garbage after every task: 58 ms each with numba and pyarrow loaded.
+
+    What the imports have left behind lives as long as the process, so it is moved out of sight.
+    """
+    global _frozen
+    if not _frozen:
+        _frozen = True
+        gc.collect()
+        gc.freeze()
