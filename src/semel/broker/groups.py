@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -46,10 +45,9 @@ if TYPE_CHECKING:
     from semel.broker.context import Context
     from semel.broker.server import Broker
 
-logger = logging.getLogger("semel.groups")
-
 TOPIC = "__consumer_offsets"
-BATCHES_PER_TURN = 64  # how much of a log is replayed before others get their turn of the loop
+LOAD_AT_ONCE_BYTES = 1 << 20
+"""A log up to this size is loaded while its first caller waits: some tens of milliseconds."""
 RELOAD_SECONDS = 1.0
 
 
@@ -57,6 +55,7 @@ class Groups:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.shards: list[Shard] = []
+        self._loading: set[Shard] = set()
         self.settings = group_settings(broker)
         self._topics = Topics()
         self._topics_are_stale = False
@@ -97,36 +96,40 @@ class Groups:
             )
             for partition in self.broker.partitions.of(topic.name)
         ]
-        for shard in self.shards:
-            shard.error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     def _new_machine(self) -> GroupCoordinator:
         return GroupCoordinator(self.settings)
 
     async def _load_all(self) -> None:
         for shard in self.shards:
-            await self._load(shard)
+            self._loaded(shard)
+            await asyncio.sleep(0)
+
+    def _loaded(self, shard: Shard) -> Shard:
+        """The shard, loaded if that is quick; otherwise it says that it is loading."""
+        log = shard.partition.log
+        if shard.machine is None and shard not in self._loading and log.offline is None:
+            if log.size <= LOAD_AT_ONCE_BYTES:
+                shard.load()
+            else:
+                self._loading.add(shard)
+                self.broker.spawn(self._load(shard))
+        return shard
 
     async def _load(self, shard: Shard) -> None:
-        for step, _ in enumerate(shard.load_steps(), 1):
-            if step % BATCHES_PER_TURN == 0:
+        try:
+            for _ in shard.load_steps():
                 await asyncio.sleep(0)
+        finally:
+            self._loading.discard(shard)
 
     def _shard_failed(self, shard: Shard) -> None:
         self._forget_waiting(shard, ErrorCode.NOT_COORDINATOR)
-        self.broker.spawn(self._reload(shard))
+        self.broker.loop.call_later(RELOAD_SECONDS, self._reload, shard)
 
-    async def _reload(self, shard: Shard) -> None:
-        """Back as soon as the disk takes writes again."""
-        while True:
-            await asyncio.sleep(RELOAD_SECONDS)
-            try:
-                self.broker.partitions.reopen(shard.partition)
-            except OSError as problem:
-                logger.warning("still offline", extra={"shard": shard, "reason": str(problem)})
-                continue
-            await self._load(shard)
-            return
+    def _reload(self, shard: Shard) -> None:
+        if shard in self.shards and self._loaded(shard).machine is None:
+            self.broker.loop.call_later(RELOAD_SECONDS, self._reload, shard)
 
     # Asking
 
@@ -134,7 +137,8 @@ class Groups:
         """The coordinator of a group; makes the offsets topic if there is none yet."""
         if not self.shards:
             self.ensure_topic()
-        return self.shards[partition_of(group_id, len(self.shards))]
+        shard = self.shards[partition_of(group_id, len(self.shards))]
+        return shard if shard.machine is not None else self._loaded(shard)
 
     def ensure_topic(self) -> Topic:
         settings = self.broker.settings
@@ -182,10 +186,11 @@ class Groups:
         command = ListGroups(frozenset(states), frozenset(types))
         error, listed = ErrorCode.NONE, []
         for shard in self.shards:
-            if shard.machine is None:
-                error = command.refused(shard.error).error
-                continue
-            listed += shard.machine.decide(command, self.broker.now_ms()).reply
+            machine = self._loaded(shard).machine
+            if machine is None:
+                error = shard.error
+            else:
+                listed += machine.decide(command, self.broker.now_ms()).reply
         return error, listed
 
     # Transactions
@@ -201,13 +206,17 @@ class Groups:
     ) -> Ticket | Refusal:
         """The end of a transaction in a partition of the offsets topic: write it, and let the
         offsets that waited for it count, or go."""
-        return self.shards[partition].append_marker(
+        if not 0 <= partition < len(self.shards):
+            return Refusal(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {TOPIC}-{partition}."
+            )
+        return self._loaded(self.shards[partition]).append_marker(
             producer_id, epoch, commit, coordinator_epoch, version
         )
 
     def on_marker(self, partition: int, producer_id: int, epoch: int, commit: bool) -> None:
         """The same for a marker that somebody else has appended."""
-        self.shards[partition].submit(TransactionEnded(producer_id, commit))
+        self._loaded(self.shards[partition]).submit(TransactionEnded(producer_id, commit))
 
     # Effects
 
@@ -286,9 +295,7 @@ class Groups:
     def topic_created(self, topic: Topic) -> None:
         self._topics_changed()
         if topic.name == TOPIC:
-            self._make_shards(topic)
-            for shard in self.shards:
-                shard.load()  # brand-new and empty: ready in this very turn
+            self._make_shards(topic)  # brand-new and empty: loaded when first asked
 
     def partitions_added(self, topic: Topic, first: int) -> None:
         self._topics_changed()
@@ -353,24 +360,6 @@ def group_settings(broker: Broker) -> GroupSettings:
         offsets_retention_ms=values["offsets.retention.minutes"] * 60_000,
         offsets_retention_check_interval_ms=values["offsets.retention.check.interval.ms"],
     )
-
-
-def then(reply: Any, answer: Callable[[Any], Any]) -> Any:
-    """`answer(reply)`, now or when the reply is there."""
-    if not asyncio.isfuture(reply):
-        return answer(reply)
-    future = reply.get_loop().create_future()
-
-    def done(settled: asyncio.Future[Any]) -> None:
-        if future.done():
-            return
-        try:
-            future.set_result(answer(settled.result()))
-        except (Exception, asyncio.CancelledError) as problem:
-            future.set_exception(problem)
-
-    reply.add_done_callback(done)
-    return future
 
 
 async def settled(reply: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from semel.broker.context import Context
-from semel.broker.groups import then
+from semel.broker.replies import when
 from semel.core.groups.commands import OffsetCommit, OffsetToCommit
 from semel.core.groups.replies import CommitReply
 from semel.wire.errors import ErrorCode
@@ -69,7 +69,7 @@ def handle(ctx: Context, request: OffsetCommitRequest, version: int) -> Any:
         version,
     )
     reply = ctx.groups.submit(request.group_id, command)
-    return then(reply, lambda settled: _filled(response, pending, settled))
+    return when(reply, lambda settled: _filled(response, pending, settled))
 
 
 def _topic(ctx: Context, asked: Any, version: int) -> tuple[Any, ErrorCode | None]:

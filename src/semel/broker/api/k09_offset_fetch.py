@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from semel.broker.context import Context
-from semel.broker.groups import settled, then
+from semel.broker.groups import settled
+from semel.broker.replies import when
 from semel.core.groups.commands import OffsetFetch
 from semel.core.groups.replies import FetchOffsetsReply
 from semel.core.groups.topics import NO_TOPIC_ID
@@ -32,12 +33,12 @@ def handle(ctx: Context, request: OffsetFetchRequest, version: int) -> Any:
     if version >= SEVERAL_GROUPS_SINCE:
         if len(request.groups) == 1:  # the usual case needs no task
             group = _group(ctx, request.groups[0], request.require_stable, version)
-            return then(group, lambda settled: OffsetFetchResponse(groups=[settled]))
+            return when(group, lambda settled: OffsetFetchResponse(groups=[settled]))
         return _several(ctx, request, version)
     asked = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=request.group_id)
     asked.topics = request.topics  # type: ignore[assignment]  # the same fields, but for the id
     group = _group(ctx, asked, request.require_stable, version)
-    return then(group, lambda settled: _as_before_version_8(settled, request, version))
+    return when(group, lambda settled: _as_before_version_8(settled, request, version))
 
 
 async def _several(ctx: Context, request: OffsetFetchRequest, version: int) -> OffsetFetchResponse:
@@ -69,7 +70,7 @@ def _group(ctx: Context, asked: Any, require_stable: bool, version: int) -> Any:
         require_stable,
     )
     reply = ctx.groups.submit(asked.group_id, command)
-    return then(reply, lambda settled: _answer(ctx, asked, settled, refused, version))
+    return when(reply, lambda settled: _answer(ctx, asked, settled, refused, version))
 
 
 def _name(ctx: Context, topic: Any, topic_id: Any, version: int) -> str | None:

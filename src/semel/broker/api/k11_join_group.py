@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from semel.broker.context import Context
-from semel.broker.groups import then
+from semel.broker.replies import when
 from semel.core.groups.commands import JoinGroup
 from semel.core.groups.replies import JoinReply
 from semel.wire.errors import ErrorCode
@@ -30,7 +30,7 @@ def handle(ctx: Context, request: JoinGroupRequest, version: int) -> Any:
     reply = ctx.groups.submit_patiently(
         request.group_id, lambda request_id: _command(ctx, request, version, request_id)
     )
-    return then(reply, lambda settled: _response(settled, version))
+    return when(reply, lambda settled: _response(settled, version))
 
 
 def _refusal(ctx: Context, request: JoinGroupRequest) -> ErrorCode | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from semel.broker.context import Context
-from semel.broker.groups import then
+from semel.broker.replies import when
 from semel.core.groups.commands import Heartbeat
 from semel.core.groups.replies import ErrorReply
 from semel.wire.errors import ErrorCode
@@ -28,7 +28,7 @@ def handle(ctx: Context, request: HeartbeatRequest, version: int) -> Any:
     command = Heartbeat(
         request.group_id, request.generation_id, request.member_id, request.group_instance_id
     )
-    return then(ctx.groups.submit(request.group_id, command), _response)
+    return when(ctx.groups.submit(request.group_id, command), _response)
 
 
 def _response(reply: ErrorReply) -> HeartbeatResponse:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from semel.broker.context import Context
-from semel.broker.groups import then
+from semel.broker.replies import when
 from semel.core.groups.commands import LeaveGroup
 from semel.core.groups.replies import LeaveReply
 from semel.wire.errors import ErrorCode
@@ -31,7 +31,7 @@ def handle(ctx: Context, request: LeaveGroupRequest, version: int) -> Any:
     if version < SEVERAL_SINCE:
         members = ((request.member_id, None),)
     reply = ctx.groups.submit(request.group_id, LeaveGroup(request.group_id, members))
-    return then(reply, lambda settled: _response(settled, version))
+    return when(reply, lambda settled: _response(settled, version))
 
 
 def _response(reply: LeaveReply, version: int) -> LeaveGroupResponse:

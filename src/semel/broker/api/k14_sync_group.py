@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from semel.broker.context import Context
-from semel.broker.groups import then
+from semel.broker.replies import when
 from semel.core.groups.commands import SyncGroup
 from semel.core.groups.replies import SyncReply
 from semel.wire.errors import ErrorCode
@@ -39,7 +39,7 @@ def handle(ctx: Context, request: SyncGroupRequest, version: int) -> Any:
             request_id=request_id,
         ),
     )
-    return then(reply, _response)
+    return when(reply, _response)
 
 
 def _refusal(ctx: Context, request: SyncGroupRequest, version: int) -> ErrorCode | None:

@@ -1,7 +1,7 @@
 """TxnOffsetCommit: a group's position, to count only if the transaction commits.
 
-Who may: WRITE on the TRANSACTIONAL_ID, READ on the GROUP and on each TOPIC. Answers when the offsets
-are durable. Versions 0-5: 3 member, generation and instance id (KIP-447), 4 TRANSACTION_ABORTABLE,
+Who may: WRITE on the TRANSACTIONAL_ID, READ on the GROUP and on each TOPIC. Answers when it is
+durable. Versions 0-5: 3 member, generation and instance id (KIP-447), 4 TRANSACTION_ABORTABLE,
 5 the offsets partition joins the transaction by itself (KIP-890); before, AddOffsetsToTxn did that.
 Not here: which member may commit: `core/groups/offsets`; the verification: `broker/transactions`.
 """
@@ -29,7 +29,7 @@ LOAD_ERROR_SINCE, ABORTABLE_SINCE, IMPLICIT_ADDING_SINCE = 2, 4, 5
 _PRODUCE_VERSION_OF = {ABORTABLE_SINCE: 11, IMPLICIT_ADDING_SINCE: 12}
 _OLD_PRODUCE_VERSION = 10
 
-#: What a failed append of the coordinator means to the client (CoordinatorOperationExceptionHelper).
+#: What a failed append means to the client: Kafka's CoordinatorOperationExceptionHelper.
 _AS_COORDINATOR = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -80,7 +80,9 @@ def _sorted_out(
         answered = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(name=asked.name)
         response.topics.append(answered)
         topic = ctx.catalog.topics.get(asked.name)
-        error = refused or _topic_refusal(ctx, asked.name, topic)
+        error = refused
+        if error is None and not ctx.may("READ", "TOPIC", asked.name):
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         for partition in asked.partitions:
             index = partition.partition_index
             answer = Partition(partition_index=index)
@@ -110,12 +112,6 @@ def _refusal(ctx: Context, request: TxnOffsetCommitRequest) -> ErrorCode | None:
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
-    return None
-
-
-def _topic_refusal(ctx: Context, name: str, topic: Any) -> ErrorCode | None:
-    if not ctx.may("READ", "TOPIC", name):
-        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return None
 
 

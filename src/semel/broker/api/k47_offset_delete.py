@@ -1,6 +1,6 @@
 """OffsetDelete: forget a group's position in partitions it no longer reads.
 
-Who may: DELETE on the GROUP, READ on each TOPIC. Answers when the tombstones are durable. Version 0.
+Who may: DELETE on the GROUP, READ on each TOPIC. Answers when it is durable. Version 0.
 Not here: whether the group still reads the topic: `core/groups/offsets`.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from semel.broker.context import Context
-from semel.broker.groups import then
+from semel.broker.replies import when
 from semel.core.groups.commands import OffsetDelete
 from semel.core.groups.replies import DeleteOffsetsReply
 from semel.wire.errors import ErrorCode
@@ -45,7 +45,7 @@ def handle(ctx: Context, request: OffsetDeleteRequest, version: int) -> Any:
                 wanted.append((asked.name, partition.partition_index))
                 pending.append(answer)
     reply = ctx.groups.submit(request.group_id, OffsetDelete(request.group_id, tuple(wanted)))
-    return then(reply, lambda settled: _filled(response, pending, settled))
+    return when(reply, lambda settled: _filled(response, pending, settled))
 
 
 def _filled(

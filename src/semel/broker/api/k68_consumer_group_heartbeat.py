@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from semel.broker.context import Context
-from semel.broker.groups import then
+from semel.broker.replies import when
 from semel.core.groups.commands import ConsumerGroupHeartbeat
 from semel.core.groups.consumer_group import LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from semel.core.groups.replies import HeartbeatReply
@@ -34,7 +34,7 @@ def handle(ctx: Context, request: ConsumerGroupHeartbeatRequest, version: int) -
         return _response(refusal)
     ctx.groups.heard(ctx, request.group_id, request.member_id)
     reply = ctx.groups.submit(request.group_id, _command(ctx, request))
-    return then(reply, _response)
+    return when(reply, _response)
 
 
 def _denied(ctx: Context, request: ConsumerGroupHeartbeatRequest) -> HeartbeatReply | None:
