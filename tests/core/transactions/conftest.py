@@ -70,7 +70,7 @@ class Case:
     def finish(self):
         """Every marker that is owed is written."""
         assert self.txn.prepared
-        return self.do(MarkersWritten(ID, self.txn.producer_id, self.txn.epoch))
+        return self.do(MarkersWritten(self.txn))
 
     def pass_time(self, ms):
         self.now_ms += ms

@@ -243,26 +243,38 @@ class TestCompleting:
 
     def test_reporting_twice_changes_nothing(self, ongoing):
         ongoing.commit()
+        prepared = ongoing.txn
         ongoing.finish()
-        assert ongoing.do(MarkersWritten("etl", 7, 0)).records == ()
+        assert ongoing.do(MarkersWritten(prepared)).records == ()
 
-    def test_a_report_about_an_earlier_transaction_changes_nothing(self, ongoing_2):
-        ongoing_2.commit()
-        ongoing_2.finish()
-        ongoing_2.add(ORDERS, epoch=1)
-        ongoing_2.abort(epoch=1)
-        assert ongoing_2.do(MarkersWritten("etl", 7, 1)).records == ()
-        assert ongoing_2.state is TxnState.PREPARE_ABORT
+    @pytest.mark.parametrize("version", [0, 2])
+    def test_a_late_report_about_an_earlier_transaction_does_not_complete_this_one(
+        self, new_case, version
+    ):
+        case = new_case(version=version)
+        case.init()
+        case.add(PAYMENTS)
+        case.commit()
+        earlier = case.txn
+        case.finish()
+        case.add(PAYMENTS, epoch=case.txn.epoch)
+        case.commit(epoch=case.txn.epoch)
+        assert version == 2 or case.txn == earlier._replace(client_version=0)
+        assert case.do(MarkersWritten(earlier)).records == ()
+        assert case.state is TxnState.PREPARE_COMMIT
 
     def test_a_report_about_an_unknown_or_open_transaction_changes_nothing(self, ongoing):
-        assert ongoing.do(MarkersWritten("who?", 7, 0)).records == ()
-        assert ongoing.do(MarkersWritten("etl", 7, 0)).records == ()
+        stranger = ongoing.txn._replace(transactional_id="who?")
+        assert ongoing.do(MarkersWritten(stranger)).records == ()
+        assert ongoing.do(MarkersWritten(ongoing.txn._replace(epoch=9))).records == ()
 
     @BOTH
     def test_a_reloaded_coordinator_owes_the_same_markers(self, ongoing, outcome):
         [markers] = ongoing.end(outcome).effects
         ongoing.reload()
-        assert ongoing.coordinator.resume() == (markers,)
+        [again] = ongoing.coordinator.resume()
+        for name in ("producer_id", "epoch", "commit", "partitions", "version"):
+            assert getattr(again, name) == getattr(markers, name)
 
     def test_only_prepared_transactions_owe_markers(self, ongoing):
         assert ongoing.coordinator.resume() == ()

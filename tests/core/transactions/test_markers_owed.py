@@ -4,14 +4,21 @@ import pytest
 
 from semel.core.transactions.commands import WriteMarkers
 from semel.core.transactions.markers import VERDICTS, MarkersOwed, Verdict
+from semel.core.transactions.states import TxnState
+from semel.core.transactions.transaction import Transaction
 from semel.wire.errors import ErrorCode as E
 
 A, B = ("a", 0), ("b", 1)
 
 
+def order(*partitions):
+    state = TxnState.PREPARE_ABORT
+    return WriteMarkers(Transaction("etl", 7, 1, 60_000, state, frozenset(partitions)))
+
+
 @pytest.fixture
 def owed():
-    return MarkersOwed(WriteMarkers("etl", 7, 1, True, frozenset({A, B}), 2))
+    return MarkersOwed(order(A, B))
 
 
 def test_a_debt_is_paid_when_every_partition_has_its_marker(owed):
@@ -22,7 +29,7 @@ def test_a_debt_is_paid_when_every_partition_has_its_marker(owed):
 
 
 def test_a_transaction_without_partitions_owes_nothing():
-    assert MarkersOwed(WriteMarkers("etl", 7, 1, False, frozenset(), 2)).paid
+    assert MarkersOwed(order()).paid
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def random_command(dice, coordinator):
             AddPartitions(name, *holder, partition, version),
             AddPartitions(name, *holder, partition, version),
             EndTxn(name, *holder, dice.random() < 0.5, version),
-            MarkersWritten(name, *(txn.producer_id, txn.epoch) if txn else (1, 0)),
+            MarkersWritten(txn) if txn and txn.prepared else ForgetIdle(),
             AbortTimedOut(),
             ForgetIdle(),
         )
@@ -91,5 +91,6 @@ def test_a_compacted_log_rebuilds_the_same_and_owes_the_same_markers(seed):
             compacted.apply(records.decode(key, value))
     assert compacted.transactions == whole.transactions
     assert compacted.open_ids == whole.open_ids
-    assert set(compacted.resume()) == set(whole.resume())
+    owed = [[order.prepared for order in loaded.resume()] for loaded in (compacted, whole)]
+    assert sorted(owed[0]) == sorted(owed[1])
     assert as_loaded(whole) == known[-1]

@@ -18,16 +18,31 @@ from semel.core.transactions.transaction import (
 from semel.wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WriteMarkers:
     """The order to tell every partition how its transaction ended."""
 
-    transactional_id: str
-    producer_id: int
-    epoch: int
-    commit: bool
-    partitions: frozenset[TopicPartition]
-    version: int
+    prepared: Transaction
+
+    @property
+    def producer_id(self) -> int:
+        return self.prepared.producer_id
+
+    @property
+    def epoch(self) -> int:
+        return self.prepared.epoch
+
+    @property
+    def commit(self) -> bool:
+        return self.prepared.committing
+
+    @property
+    def partitions(self) -> frozenset[TopicPartition]:
+        return self.prepared.partitions
+
+    @property
+    def version(self) -> int:
+        return self.prepared.client_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +136,18 @@ class EndTxn(_Answered):
 
 @dataclass(frozen=True, slots=True)
 class MarkersWritten(_Answered):
-    """Every partition of the prepared transaction has its marker."""
+    """Every partition of this prepared transaction has its marker.
 
-    transactional_id: str
-    producer_id: int
-    epoch: int
+    The transaction is known by being the same object, not an equal one: two transactions of a
+    version 1 producer can be equal in every field, and a late report about the first must not
+    complete the second.
+    """
+
+    prepared: Transaction
+
+    @property
+    def transactional_id(self) -> str:
+        return self.prepared.transactional_id
 
 
 @dataclass(frozen=True, slots=True)

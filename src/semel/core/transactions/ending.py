@@ -63,10 +63,8 @@ def forced_abort(
 
 
 def markers_written(txn: Transaction | None, command: MarkersWritten, now_ms: int) -> Decision:
-    if txn is None or not txn.prepared:
-        return Decision()  # reported twice: completed already
-    if (txn.producer_id, txn.epoch) != (command.producer_id, command.epoch):
-        return Decision()  # the report is about an earlier transaction
+    if txn is None or txn is not command.prepared:
+        return Decision()  # reported twice, or late: another transaction has begun
     producer_id, epoch = txn.owner
     done = txn.moved(
         COMPLETE_COMMIT if txn.committing else COMPLETE_ABORT,
@@ -84,14 +82,7 @@ def owed_markers(txn: Transaction) -> WriteMarkers:
     """What a prepared transaction still has to tell its partitions. Twice is harmless, never is
     not: so this is also what a coordinator sends anew when it has loaded its log."""
     assert txn.prepared
-    return WriteMarkers(
-        txn.transactional_id,
-        txn.producer_id,
-        txn.epoch,
-        txn.committing,
-        txn.partitions,
-        txn.client_version,
-    )
+    return WriteMarkers(txn)
 
 
 def _end_version_1(txn: Transaction, command: EndTxn, now_ms: int) -> Decision:

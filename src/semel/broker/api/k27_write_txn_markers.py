@@ -1,0 +1,93 @@
+"""WriteTxnMarkers (API key 27, versions 1-2): end transactions in the partitions led here.
+
+Who may:   ALTER or CLUSTER_ACTION on the Cluster: other brokers, and operators who abort a hanging
+           transaction (KIP-664).
+Answers:   when the markers are durable, one error per partition.
+Versions:  1 flexible, 2 carries the transaction version.
+Not here:  which epochs a partition accepts (core/partition/state); our own coordinators do not come
+           this way (broker/marker_sender).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from semel.broker.context import CLUSTER_NAME, Context
+from semel.broker.failures import ApiError
+from semel.core.partition.admission import Refusal
+from semel.store.interface import StorageError, Ticket
+from semel.wire.errors import ErrorCode
+from semel.wire.messages import ADVERTISED
+from semel.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+
+API_KEY = 27
+VERSIONS = ADVERTISED[API_KEY]
+
+BY_AN_OPERATOR = "aborted by an operator ({who})"
+
+Marker = WriteTxnMarkersRequest.WritableTxnMarker
+Result = WriteTxnMarkersResponse.WritableTxnMarkerResult
+TopicResult = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult
+PartitionResult = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
+
+
+def handle(ctx: Context, request: WriteTxnMarkersRequest, version: int) -> Any:
+    if not (
+        ctx.may("ALTER", "CLUSTER", CLUSTER_NAME)
+        or ctx.may("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME)
+    ):
+        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    response = WriteTxnMarkersResponse()
+    waiting = [
+        (result, ticket)
+        for marker in request.markers
+        for result, ticket in _write(ctx, marker, response)
+        if not ticket.durable
+    ]
+    return _when_durable(response, waiting) if waiting else response
+
+
+def _write(
+    ctx: Context, marker: Marker, response: WriteTxnMarkersResponse
+) -> Iterator[tuple[PartitionResult, Ticket]]:
+    result = Result(producer_id=marker.producer_id)
+    response.markers.append(result)
+    for topic in marker.topics:
+        topic_result = TopicResult(name=topic.name)
+        result.topics.append(topic_result)
+        for index in topic.partition_indexes:
+            written = ctx.transactions.markers.append_here(
+                topic.name,
+                index,
+                marker.producer_id,
+                marker.producer_epoch,
+                marker.transaction_result,
+                marker.coordinator_epoch,
+                marker.transaction_version,
+            )
+            error = written.error if isinstance(written, Refusal) else ErrorCode.NONE
+            partition_result = PartitionResult(partition_index=index, error_code=error)
+            topic_result.partitions.append(partition_result)
+            if not isinstance(written, Refusal):
+                _remember(ctx, marker)
+                yield partition_result, written
+
+
+def _remember(ctx: Context, marker: Marker) -> None:
+    if not marker.transaction_result:
+        who = f"client {ctx.client_id} from {ctx.connection.peer_host}"
+        ctx.transactions.timeline.explain(
+            marker.producer_id, marker.producer_epoch, BY_AN_OPERATOR.format(who=who)
+        )
+
+
+async def _when_durable(
+    response: WriteTxnMarkersResponse, waiting: list[tuple[PartitionResult, Ticket]]
+) -> WriteTxnMarkersResponse:
+    for result, ticket in waiting:
+        try:
+            await ticket
+        except StorageError:
+            result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+    return response

@@ -1,0 +1,337 @@
+"""The transaction coordinators of this broker: one shard per partition of __transaction_state.
+
+    reply = transactions.submit(EndTxn(...))      # a reply, or a future of it
+
+The topic is made when the first transactional id shows up. A shard is loaded in the background
+after a start, or on the spot when somebody asks for it first. On one node a transaction's markers
+are written before its EndTxn is answered (see docs/decisions), so CONCURRENT_TRANSACTIONS hardly
+ever comes up; where it does, the broker waits a little itself before it says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from semel.broker.marker_sender import Debt, MarkerSender
+from semel.broker.replies import when
+from semel.broker.runtime import Shard
+from semel.broker.timeline import Timeline
+from semel.broker.transaction_counts import TransactionCounts
+from semel.core.placing import partition_of
+from semel.core.transactions.commands import (
+    AbortTimedOut,
+    AddPartitions,
+    ForgetIdle,
+    MarkersWritten,
+    PartitionErrors,
+    Reply,
+    VerifyPartitions,
+    WriteMarkers,
+)
+from semel.core.transactions.coordinator import Coordinator
+from semel.core.transactions.records import TransactionCodec
+from semel.core.transactions.rules import Rules
+from semel.core.transactions.states import COMPLETE
+from semel.core.transactions.transaction import VERSION_2, TopicPartition, Transaction
+from semel.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from semel.broker.partition import Partition
+    from semel.broker.server import Broker
+
+log = logging.getLogger("semel.transactions")
+
+TOPIC = "__transaction_state"
+LOAD_AT_ONCE_BYTES = 1 << 20
+"""A log up to this size is loaded while its first caller waits: some tens of milliseconds."""
+FLUSH_SECONDS = 0.01
+RELOAD_SECONDS = 1.0
+
+Errors = Mapping[TopicPartition, ErrorCode]
+
+
+class Transactions:
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.timeline = Timeline()
+        self.counts = TransactionCounts()
+        self.markers = MarkerSender(broker)
+        self.shards: list[Shard] = []
+        self._loading: set[Shard] = set()
+        self._unflushed: set[Shard] = set()
+        self._completions: dict[str, asyncio.Future[None]] = {}
+
+    # Life
+
+    async def start(self) -> None:
+        if TOPIC in self.broker.catalog.topics:
+            self._make_shards()
+            self.broker.spawn(self._load_all())
+        self.broker.spawn(self._sweep_timeouts())
+        self.broker.spawn(self._sweep_idle())
+
+    async def stop(self) -> None:
+        self._flush()
+        for shard in self.shards:
+            shard.unload()
+        await self.markers.close()
+
+    # What handlers ask
+
+    def submit(self, command: Any) -> Any:
+        """The coordinator's reply to a command that names a transactional id, or a future of it."""
+        reply = self.shard_of(command.transactional_id).submit(command)
+        if type(reply) is Reply:
+            if reply.error is not ErrorCode.CONCURRENT_TRANSACTIONS:
+                return reply
+        elif not isinstance(reply, asyncio.Future):
+            return reply
+        return self.broker.spawn(self._submit_patiently(command, reply))
+
+    def submit_to_all(self, command: Any) -> list[Any]:
+        """Every shard's reply to a command about all transactional ids."""
+        return [self._loaded(shard).submit(command) for shard in self.shards]
+
+    def ask(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Iterable[TopicPartition],
+        add: bool,
+    ) -> Any:
+        """Whether partitions are in the open transaction; with `add` they are put there (KIP-890).
+
+        The coordinator's own codes by partition, or a future of them.
+        """
+        wanted = frozenset(partitions)
+        if add:
+            command = AddPartitions(transactional_id, producer_id, epoch, wanted, VERSION_2)
+            return when(self.submit(command), lambda reply: dict.fromkeys(wanted, reply.error))
+        question = VerifyPartitions(transactional_id, producer_id, epoch, wanted)
+        return when(self.shard_of(transactional_id).submit(question), _by_partition)
+
+    def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Iterable[TopicPartition],
+        *,
+        version: int,
+        add: bool,
+    ) -> Any:
+        """The same for Produce: the codes are those its client understands."""
+        asked = self.ask(transactional_id, producer_id, producer_epoch, partitions, add)
+        return when(asked, lambda errors: _for_produce(errors, version))
+
+    def shard_of(self, transactional_id: str) -> Shard:
+        shards = self.shards or self._make_topic()
+        shard = shards[partition_of(transactional_id, len(shards))]
+        return shard if shard.machine is not None else self._loaded(shard)
+
+    # Patience
+
+    async def _submit_patiently(self, command: Any, reply: Any) -> Any:
+        """Instead of sending the client away with 51, wait for the last transaction to complete."""
+        loop = self.broker.loop
+        patience_ms = self.broker.settings["add.partitions.to.txn.retry.backoff.max.ms"]
+        deadline = loop.time() + patience_ms / 1000
+        while True:
+            if isinstance(reply, asyncio.Future):
+                reply = await reply
+            left = deadline - loop.time()
+            if reply.error is not ErrorCode.CONCURRENT_TRANSACTIONS or left <= 0:
+                return reply
+            if not await self._completed(command.transactional_id, left):
+                return reply
+            reply = self.shard_of(command.transactional_id).submit(command)
+
+    async def _completed(self, transactional_id: str, seconds: float) -> bool:
+        machine = self.shard_of(transactional_id).machine
+        if machine is None:
+            return False
+        assert isinstance(machine, Coordinator)
+        txn = machine.transactions.get(transactional_id)
+        if txn is None or not txn.prepared:
+            return True
+        future = self._completions.get(transactional_id)
+        if future is None:
+            future = self._completions[transactional_id] = self.broker.loop.create_future()
+        await asyncio.wait((future,), timeout=seconds)
+        return future.done()
+
+    # What the shards order and tell
+
+    def _run(self, shard: Shard, order: WriteMarkers) -> None:
+        machine = shard.machine
+        self.markers.send(
+            Debt(
+                order,
+                shard.epoch,
+                still_coordinator=lambda: shard.machine is machine,
+                on_paid=lambda order: self._complete(shard, order),
+            )
+        )
+
+    def _complete(self, shard: Shard, order: WriteMarkers) -> None:
+        # A crash before this is written only means that the markers are written once more.
+        shard.submit_lazily(MarkersWritten(order.prepared))
+        if not self._unflushed:
+            self.broker.loop.call_later(FLUSH_SECONDS, self._flush)
+        self._unflushed.add(shard)
+
+    def _flush(self) -> None:
+        shards, self._unflushed = self._unflushed, set()
+        for shard in shards:
+            shard.flush()
+
+    def _observe(self, record: Transaction) -> None:
+        self.timeline.note(record)
+        self.counts.note(record)
+        if record.cause is not None:
+            self._tell(record)
+        if record.state in COMPLETE and self._completions:
+            waiting = self._completions.pop(record.transactional_id, None)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(None)
+
+    def _tell(self, record: Transaction) -> None:
+        assert record.cause is not None
+        log.info(
+            "fenced a producer: %s",
+            record.cause.reason,
+            extra={
+                "transactional_id": record.transactional_id,
+                "producer_id": record.cause.producer_id,
+                "epoch": record.cause.epoch,
+            },
+        )
+
+    # Loading
+
+    def _make_topic(self) -> list[Shard]:
+        settings = self.broker.settings
+        self.broker.catalog.ensure_topic(
+            TOPIC,
+            settings["transaction.state.log.num.partitions"],
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(settings["transaction.state.log.min.isr"]),
+                "segment.bytes": str(settings["transaction.state.log.segment.bytes"]),
+            },
+        )
+        self._make_shards()
+        return self.shards
+
+    def _make_shards(self) -> None:
+        self.shards = [self._new_shard(partition) for partition in self.broker.partitions.of(TOPIC)]
+
+    def _new_shard(self, partition: Partition) -> Shard:
+        return Shard(
+            partition,
+            self._new_machine,
+            TransactionCodec(),
+            now_ms=self.broker.now_ms,
+            run=self._run,
+            observe=self._observe,
+            failed=self._failed,
+        )
+
+    def _new_machine(self) -> Coordinator:
+        settings = self.broker.settings
+        rules = Rules(
+            max_timeout_ms=settings["transaction.max.timeout.ms"],
+            id_expiration_ms=settings["transactional.id.expiration.ms"],
+            two_phase=settings["transaction.two.phase.commit.enable"],
+        )
+        return Coordinator(self.broker.partitions.producer_ids.next, rules)
+
+    def _loaded(self, shard: Shard) -> Shard:
+        """The shard, loaded if that is quick; otherwise it says that it is loading."""
+        partition = shard.partition
+        if shard.machine is None and shard not in self._loading and partition.log.offline is None:
+            if partition.log.size <= LOAD_AT_ONCE_BYTES:
+                shard.load()
+            else:
+                self._loading.add(shard)
+                self.broker.spawn(self._load(shard))
+        return shard
+
+    async def _load_all(self) -> None:
+        for shard in self.shards:
+            self._loaded(shard)
+            await asyncio.sleep(0)
+
+    async def _load(self, shard: Shard) -> None:
+        try:
+            for _ in shard.load_steps():
+                await asyncio.sleep(0)
+        finally:
+            self._loading.discard(shard)
+
+    def _failed(self, shard: Shard) -> None:
+        self.broker.loop.call_later(RELOAD_SECONDS, self._reload, shard)
+
+    def _reload(self, shard: Shard) -> None:
+        self._loaded(shard)
+        if shard.machine is None and shard not in self._loading:
+            self._failed(shard)  # the disk is still not back
+
+    # Time
+
+    async def _sweep_timeouts(self) -> None:
+        settings = self.broker.settings
+        name = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+        while True:
+            await asyncio.sleep(settings[name] / 1000)
+            for shard in self.shards:
+                if isinstance(shard.machine, Coordinator) and shard.machine.open_ids:
+                    shard.submit(AbortTimedOut())
+
+    async def _sweep_idle(self) -> None:
+        settings = self.broker.settings
+        name = "transaction.remove.expired.transaction.cleanup.interval.ms"
+        while True:
+            await asyncio.sleep(settings[name] / 1000)
+            for shard in self.shards:
+                shard.submit(ForgetIdle())
+                await asyncio.sleep(0)
+
+
+def _by_partition(reply: PartitionErrors) -> Errors:
+    return reply.by_partition
+
+
+_AS_NOT_ENOUGH_REPLICAS = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+
+
+def _for_produce(errors: Errors, version: int) -> Errors:
+    """Producers know coordinators only from requests to them: their errors are told as those of a
+    partition that cannot write just now (Kafka's ReplicaManager, AddPartitionsToTxnManager)."""
+    return {partition: _produce_error(error, version) for partition, error in errors.items()}
+
+
+def _produce_error(error: ErrorCode, version: int) -> ErrorCode:
+    if error is ErrorCode.NONE:
+        return error
+    if error is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if error in _AS_NOT_ENOUGH_REPLICAS:
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    if error is ErrorCode.CONCURRENT_TRANSACTIONS and version < 12:
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    if error is ErrorCode.TRANSACTION_ABORTABLE and version < 11:
+        return ErrorCode.INVALID_TXN_STATE
+    return error
