@@ -36,7 +36,8 @@ class ApiError(Exception):
 def failure(request: Message, version: int, code: int, message: str | None = None) -> Message:
     """The response of the request's API with `code` wherever it has room for one."""
     response = response_class(request.API_KEY)
-    return _mirror(request, response, response, version, code, message)
+    answer: Message = _mirror(request, response, response, version, code, message)
+    return answer
 
 
 def _mirror(

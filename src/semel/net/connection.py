@@ -31,6 +31,7 @@ MOST_WAITING = 1 << 25
 #: Regions smaller than this are cheaper copied and joined with their neighbours than sent alone.
 SMALLEST_SENDFILE = 1 << 16
 
+LINGER_SECONDS = 0.2
 LENGTH = struct.Struct(">i")
 
 
@@ -205,6 +206,8 @@ class Connection(asyncio.BufferedProtocol):
         self.close(f"frame of {size} bytes, allowed are 1 to {self._limits.max_frame_size}")
 
     def _take(self, frame: bytearray) -> None:
+        if self._draining:
+            return
         if self._inbox or not self._may_start():
             self._inbox.append(frame)
             self._pause()
@@ -219,7 +222,6 @@ class Connection(asyncio.BufferedProtocol):
             and self._out_size <= MOST_UNSENT
             and self._waiting_size <= MOST_WAITING
             and len(self._waiting) < self._limits.max_waiting
-            and not self._draining
         )
 
     # Answering (called by the service above)
@@ -245,9 +247,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self, reason: str | None = None) -> None:
         """End the connection now, with one log line if there is a reason to tell."""
-        if self.closed:
-            return
-        if reason is not None:
+        if reason is not None and not self.closed:
             log.warning(
                 "closed a connection",
                 extra={"peer": f"{self.peer_host}:{self.peer_port}", "reason": reason},
@@ -258,13 +258,21 @@ class Connection(asyncio.BufferedProtocol):
     def drain(self) -> None:
         """Start no more requests; close once every request that was started is answered."""
         self._draining = True
-        self._pause()
-        self._close_if_drained()
+        self._inbox.clear()
+        if self.is_settled:
+            self._finish()
 
-    def _close_if_drained(self) -> None:
-        if self._draining and self.is_settled and not self.closed:
+    def _finish(self) -> None:
+        """End our side, and give the client a moment to take the last answers and end its own.
+
+        Closing at once, with something it sent still unread, would make the kernel throw away
+        what is on its way to the client.
+        """
+        if not self.closed:
             self.closed = True
-            self._transport.close()
+            if self._transport.can_write_eof():
+                self._transport.write_eof()
+            self._loop.call_later(LINGER_SECONDS, self._transport.close)
 
     @property
     def is_settled(self) -> bool:
@@ -333,8 +341,8 @@ class Connection(asyncio.BufferedProtocol):
             self._start_held()
         if not self._inbox and not self._reading:
             self._resume()
-        if self._draining:
-            self._close_if_drained()
+        if self._draining and self.is_settled:
+            self._finish()
 
     def _start_held(self) -> None:
         self._receiving = True
@@ -406,7 +414,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _resume(self) -> None:
-        if not self.closed and not self._draining:
+        if not self.closed:
             self._reading = True
             self._transport.resume_reading()
 
