@@ -1,9 +1,9 @@
 """Records on their way out: batches by partition, in order, with sequences, within bounds.
 
-Pure: the shell appends records, takes batches that may be sent now, and reports what became of them.
-Per partition the order of `append` is the order in the log: a batch that must be sent again goes
-before all later ones, and while it is outstanding only the oldest is resent, so that the broker
-(which accepts sequences without gaps only) never sees them out of order.
+Pure: the shell appends records, takes batches that may be sent now, and reports what became of
+them. Per partition the order of `append` is the order in the log: a batch that must be sent again
+goes before all later ones, and while it is outstanding only the oldest is resent, so that the
+broker (which accepts sequences without gaps only) never sees them out of order.
 """
 
 from collections import deque
@@ -323,7 +323,7 @@ class Accumulator:
         return late
 
     def drop(self, batch: Batch, failure: Failure) -> None:
-        """Gives up a batch that is not in flight. One sent before leaves its sequence unresolved."""
+        """Gives up a batch that is not in flight; if sent before, its sequence stays unresolved."""
         queue = self.queues[batch.partition]
         if queue.open is batch:
             queue.open = None
@@ -333,11 +333,14 @@ class Accumulator:
         self.buffered -= batch.reserved
         batch.settle(failure)
 
-    def drop_unsent(self, failure: Failure) -> None:
-        """An abort: whatever is not in flight will not be sent."""
+    def drop_unsent(self, failure: Failure) -> bool:
+        """Whatever is not in flight will not be sent. True if some may have been written before."""
+        unsure = False
         for queue in self.queues.values():
             for batch in [b for b in queue.batches() if b not in queue.in_flight]:
+                unsure = unsure or batch.order >= 0
                 self.drop(batch, failure)
+        return unsure
 
     # Looking
 
