@@ -13,7 +13,7 @@ from semel.wire.messages.fetch import FetchRequest, FetchResponse
 from semel.wire.messages.find_coordinator import FindCoordinatorRequest
 from semel.wire.messages.metadata import MetadataRequest
 from semel.wire.messages.produce import ProduceRequest
-from semel.wire.primitives import NO_UUID, read_uvarint, uuid_of, uvarint
+from semel.wire.primitives import NO_UUID, known_uuids, read_uvarint, uvarint
 from semel.wire.schema import (
     Message,
     Struct,
@@ -173,8 +173,8 @@ def test_kafkas_own_rules_for_dropping_fields_hold() -> None:
         (0, b"\xff\xff\0\0\0\0", "name may not be null"),
         (0, b"\xff\xfe\0\0\0\0", "name has the impossible length -2"),
         (0, b"\0\7n", "unpack_from requires"),
-        (0, b"\0\0\0\0\0\5", "items has the impossible length 5"),
-        (0, b"\0\0\x7f\xff\xff\xff", "items has the impossible length"),
+        (0, b"\0\0\0\0\0\5", "unpack_from requires"),
+        (0, b"\0\0\x7f\xff\xff\xff", "unpack_from requires"),
         (0, b"\0\0\xff\xff\xff\xff", "items may not be null"),
         (0, b"\0\0\x80\0\0\0", "items has the impossible length"),
         (0, b"\0\1\xff\0\0\0\0", "utf-8"),
@@ -243,6 +243,6 @@ def test_varints_come_back(value: int) -> None:
 
 def test_uuids_are_shared_while_they_are_few_and_right_when_they_are_many() -> None:
     ids = [UUID(int=n << 64 | 5) for n in range(10_000)]
-    assert [uuid_of(one.bytes) for one in ids] == ids
-    assert uuid_of(bytes(16)) == NO_UUID
-    assert uuid_of(ids[-1].bytes) is uuid_of(ids[-1].bytes)
+    assert [known_uuids[one.bytes] for one in ids] == ids
+    assert known_uuids[bytes(16)] == NO_UUID
+    assert known_uuids[ids[-1].bytes] is known_uuids[ids[-1].bytes]

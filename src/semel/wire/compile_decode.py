@@ -1,9 +1,10 @@
 """Compiles a message's decoder for one version: straight-line Python that reads bytes.
 
 Neighbouring fields of fixed size, and the length or tag count that follows them, are read by one
-struct call. Bounds cost little: positions only grow, so a slice past the end is caught by the next
-read or by the one check at the end; only arrays are checked at once, since their length decides how
-often a loop runs (an element takes at least a byte, so a length beyond the bytes left is a lie).
+struct call. Bounds cost next to nothing: positions only grow, and struct and indexing refuse to
+read past the end, so a slice that went too far is found out by the next read, or by a check at the
+end where there is none. An array may claim any length: each element reads at least one byte, so
+its loop ends with the bytes, and nothing is allocated ahead.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 from semel.wire import primitives
-from semel.wire.construct import Source, default_expression
+from semel.wire.construct import Source, blank_maker, default_expression
 from semel.wire.schema import FIXED, Field, Message, Struct
+
+_SPANS = tuple(range(n) for n in range(128))
+_COMPACT_SPANS = (_SPANS[0], *_SPANS[:-1])  # a compact length is one more
 
 
 def compile_decoder(message: type[Message], version: int, of_views: bool) -> Callable[..., Any]:
@@ -31,32 +35,39 @@ class _Decoder(Source):
         self.flexible = message.is_flexible(version)
         self.run: list[tuple[str, str]] = []  # (target, struct code) not yet read
         self.after: list[str] = []  # what to do once they are
+        self.proven = True  # whether p is known to be within the buffer
         for helper in (
-            primitives.read_uvarint, primitives.read_string_length, primitives.skip_tags,
-            primitives.uuid_of, primitives.null, primitives.bad_length, primitives.bad_tag,
+            primitives.read_uvarint, primitives.read_length, primitives.read_string_length,
+            primitives.skip_tags, primitives.null, primitives.bad_length, primitives.bad_tag,
             primitives.truncated,
         ):  # fmt: skip
             self.names[helper.__name__] = helper
         self.names["new"] = object.__new__
         self.names["unpack_from"] = struct.unpack_from
+        self.names["known_uuids"] = primitives.known_uuids
+        # How often to loop for a length below 128: to make a range costs more than to look it up.
+        self.names["spans"] = _COMPACT_SPANS if self.flexible else _SPANS
 
     def compile(self) -> Callable[..., Any]:
         self.line("def decode(b, p):")
         self.depth = 1
-        self.line("end = len(b)")
         self.line("view = b" if self.of_views else "view = memoryview(b)")
         whole = self.struct(self.message)
         self.flush()
-        self.line("if p > end: raise truncated()")
+        if not self.proven:
+            self.line("if p > len(b): raise truncated()")
         self.line(f"return {whole}, p")
         if not any("view[" in line for line in self.lines):
-            self.lines.pop(2)
+            self.lines.pop(1)
         return self.function("decode", f"<{self.message.__name__} v{self.version} decode>")
 
     def struct(self, cls: type[Struct]) -> str:
         """Read one struct into a new variable."""
         it = self.fresh("m")
-        self.line(f"{it} = new({self.constant('Struct', cls)})")
+        if cls is self.message:  # exactly its class, so that it can be told by its type
+            self.line(f"{it} = new({self.constant('Message', cls)})")
+        else:
+            self.line(f"{it} = {self.constant('blank', blank_maker(cls))}()")
         tagged = []
         for field in cls.FIELDS.values():
             target = f"{it}.{field.name}"
@@ -83,26 +94,28 @@ class _Decoder(Source):
         if kind == "uuid":
             raw = self.fresh("raw")
             self.run.append((raw, FIXED[kind]))
-            self.after.append(f"{target} = uuid_of({raw})")
+            self.after.append(f"{target} = known_uuids[{raw}]")
         else:
             self.run.append((target, FIXED[kind]))
 
-    def flush(self) -> None:
-        """Read the pending run of fixed-size values."""
+    def flush(self, hold: int = 0) -> None:
+        """Read the pending run of fixed-size values; leave p so many bytes before its end."""
         if not self.run:
             return
-        codes = ">" + "".join(code for _, code in self.run)
-        unpack = f"unpack_{codes[1:].replace('?', 'B_')}"
-        self.names[unpack] = struct.Struct(codes).unpack_from
-        if len(self.run) == 1 and codes == ">B":
+        codes = "".join(code for _, code in self.run)
+        if codes == "B":
             self.line(f"{self.run[0][0]} = b[p]")
         else:
+            unpack = f"unpack_{codes.replace('?', 'o')}"
+            self.names[unpack] = struct.Struct(">" + codes).unpack_from
             self.line(f"{', '.join(target for target, _ in self.run)}, = {unpack}(b, p)")
-        self.line(f"p += {struct.calcsize(codes)}")
+        if size := struct.calcsize(">" + codes) - hold:
+            self.line(f"p += {size}")
         for text in self.after:
             self.line(text)
         self.run.clear()
         self.after.clear()
+        self.proven = True
 
     def nested(self, field: Field, target: str) -> None:
         cls = getattr(self.message, field.element)
@@ -123,60 +136,82 @@ class _Decoder(Source):
 
     def sized(self, field: Field, target: str) -> None:
         """A value that begins with its length, or with a mark for null."""
-        if self.flexible:
-            self.compact_length("read_string_length" if field.kind == "string" else "read_uvarint")
-            self.line("if n:")
+        nullable, name = self.version in field.nullable, repr(field.name)
+        if field.kind == "array":
+            self.array_length()
         else:
-            self.run.append(("n", "h" if field.kind == "string" else "i"))
-            self.flush()
-            self.line("if n >= 0:")
+            self.length(field.kind)
+        self.line("if n:" if self.flexible else "if n >= 0:")
         self.depth += 1
         if field.kind == "array":
             self.array(field, target)
         else:
-            self.line("q = p + n - 1" if self.flexible else "q = p + n")
-            self.line(f"{target} = {self.slice(field.kind)}")
-            self.line("p = q")
+            self.content(field.kind, target)
         self.depth -= 1
-        name = repr(field.name)
         if not self.flexible:
             self.line(f"elif n < -1: raise bad_length({name}, n)")
-        nullable = self.version in field.nullable
-        self.line(f"else: {target} = None" if nullable else f"else: raise null({name})")
+        self.line("else:" if nullable else f"else: raise null({name})")
+        if nullable:
+            self.line(f"    {target} = None")
+            if self.flexible and field.kind != "array":
+                self.line("    p += 1")
 
-    def compact_length(self, reader: str) -> None:
-        """A compact length into n: one more than the length, zero for null."""
-        self.run.append(("n", "B"))
+    def array_length(self) -> None:
+        """An array's length into n; a compact one is one more than the length, zero for null."""
+        self.run.append(("n", "B" if self.flexible else "i"))
         self.flush()
-        self.line(f"if n > 127: n, p = {reader}(b, p - 1)")
+        if self.flexible:
+            self.line("if n > 127: n, p = read_uvarint(b, p - 1)")
 
-    def slice(self, kind: str) -> str:
-        if kind == "records":
-            return "view[p:q]"
-        if kind == "binary":
-            return "b[p:q].tobytes()" if self.of_views else "bytes(b[p:q])"
-        return "b[p:q].tobytes().decode()" if self.of_views else "b[p:q].decode()"
+    def length(self, kind: str) -> None:
+        """A string's or byte string's length into n.
+
+        A compact one leaves p on its last byte, for being one more than the length it then leads
+        straight to the end of the content.
+        """
+        if self.flexible:
+            reader = "read_string_length" if kind == "string" else "read_length"
+            self.run.append(("n", "B"))
+            self.flush(hold=1)
+            self.line(f"if n > 127: n, p = {reader}(b, p)")
+        else:
+            self.run.append(("n", "h" if kind == "string" else "i"))
+            self.flush()
+
+    def content(self, kind: str, target: str) -> None:
+        """What the length n announced, to the target."""
+        begin = "p + 1" if self.flexible else "p"
+        of_bytes, of_views = {
+            "string": ("b[{}:q].decode()", "b[{}:q].tobytes().decode()"),
+            "binary": ("bytes(b[{}:q])", "b[{}:q].tobytes()"),
+            "records": ("view[{}:q]", "view[{}:q]"),
+        }[kind]
+        self.line("q = p + n")
+        self.line(f"{target} = {(of_views if self.of_views else of_bytes).format(begin)}")
+        self.line("p = q")
+        self.proven = False
 
     def array(self, field: Field, target: str) -> None:
-        count = "n - 1" if self.flexible else "n"
         if field.element in FIXED:
-            self.fixed_array(field, target, count)
+            self.fixed_array(field, target)
             return
-        self.line(f"if {count} > end - p: raise bad_length({field.name!r}, {count})")
         items = self.fresh("items")
         self.line(f"{target} = {items} = []")
-        self.line(f"for _ in range({count}):")
+        self.line(f"for _ in spans[n] if n < 128 else range({'n - 1' if self.flexible else 'n'}):")
         self.depth += 1
         if field.element == "string":
-            self.string_element(field)
             item = "s"
+            self.length("string")
+            missing = "not n" if self.flexible else "n < 0"
+            self.line(f"if {missing}: raise null({field.name!r})")
+            self.content("string", item)
         else:
             item = self.struct(getattr(self.message, field.element))
         self.flush()
         self.line(f"{items}.append({item})")
         self.depth -= 1
 
-    def fixed_array(self, field: Field, target: str, count: str) -> None:
+    def fixed_array(self, field: Field, target: str) -> None:
         """All elements in one call; struct refuses more of them than there are bytes."""
         code = FIXED[field.element]
         size = struct.calcsize(">" + code)
@@ -184,22 +219,10 @@ class _Decoder(Source):
             raise NotImplementedError("arrays of UUIDs appear in no message that we have")
         if self.flexible:
             self.line("n -= 1")
-        self.line(f"{target} = list(unpack_from('>%d{code}' % n, b, p))")
+        short = self.constant("unpackers", primitives.array_unpackers(code))
+        self.line(f"if n < {primitives.SHORT_ARRAY}: {target} = [*{short}[n](b, p)]")
+        self.line(f"else: {target} = [*unpack_from('>%d{code}' % n, b, p)]")
         self.line(f"p += n * {size}" if size > 1 else "p += n")
-
-    def string_element(self, field: Field) -> None:
-        """A string of an array, into s: null is not allowed there."""
-        if self.flexible:
-            self.compact_length("read_string_length")
-            self.line(f"if not n: raise null({field.name!r})")
-            self.line("q = p + n - 1")
-        else:
-            self.run.append(("n", "h"))
-            self.flush()
-            self.line(f"if n < 0: raise bad_length({field.name!r}, n)")
-            self.line("q = p + n")
-        self.line(f"s = {self.slice('string')}")
-        self.line("p = q")
 
     def tags(self, known: list[tuple[Field, str]]) -> None:
         """The tag section that ends every flexible struct. Most are one zero byte."""
@@ -225,4 +248,7 @@ class _Decoder(Source):
             self.depth -= 1
         self.line(f"else: p = {stop}")
         self.line(f"if p != {stop}: raise bad_tag({tag})")
-        self.depth -= 2
+        self.depth -= 1
+        self.line("if p > len(b): raise truncated()")
+        self.depth -= 1
+        self.proven = True

@@ -170,8 +170,7 @@ class _Encoder(Source):
             self.line(f"n = len({items}){one_more}")
         self.length("array")
         if field.element in FIXED:
-            code = FIXED[field.element]
-            self.line(f"if {items}: {self.out} += pack('>%d{code}' % len({items}), *{items})")
+            self.fixed_array(field, items)
             return
         item = self.fresh("m")
         loop_over = f"{items} or ()" if self.version in field.nullable else items
@@ -186,6 +185,14 @@ class _Encoder(Source):
             self.struct(getattr(self.message, field.element), item)
             self.flush()
         self.depth -= 1
+
+    def fixed_array(self, field: Field, items: str) -> None:
+        code = FIXED[field.element]
+        short = self.constant("packers", primitives.array_packers(code))
+        self.line(f"if {items}:")
+        self.line(f"    n = len({items})")
+        self.line(f"    if n < {primitives.SHORT_ARRAY}: {self.out} += {short}[n](*{items})")
+        self.line(f"    else: {self.out} += pack('>%d{code}' % n, *{items})")
 
     def tags(self, cls: type[Struct], tagged: list[tuple[Field, str]], it: str) -> None:
         """The tag section: only what differs from its default, in order of number."""

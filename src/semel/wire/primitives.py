@@ -8,7 +8,8 @@ buffer: `Message.decode` turns those into ProtocolError in one place.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -42,12 +43,18 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
     return value, position
 
 
+def read_length(buffer: Buffer, position: int) -> tuple[int, int]:
+    """A compact length plus one, and the position of its last byte."""
+    length, position = read_uvarint(buffer, position)
+    return length, position - 1
+
+
 def read_string_length(buffer: Buffer, position: int) -> tuple[int, int]:
-    """A compact string's length plus one, and the position after it."""
+    """A compact string's length plus one, and the position of its last byte."""
     length, position = read_uvarint(buffer, position)
     if length > MAX_STRING_BYTES + 1:
         raise ProtocolError(f"a string of {length - 1} bytes is longer than {MAX_STRING_BYTES}")
-    return length, position
+    return length, position - 1
 
 
 def uvarint(value: int) -> bytes:
@@ -81,6 +88,8 @@ def skip_tags(buffer: Buffer, position: int) -> int:
         _, position = read_uvarint(buffer, position)
         size, position = read_uvarint(buffer, position)
         position += size
+    if position > len(buffer):
+        raise truncated()
     return position
 
 
@@ -93,18 +102,37 @@ def append_tags(out: bytearray, tags: Sequence[tuple[int, bytearray]]) -> None:
         out += content
 
 
-_uuids: dict[bytes, UUID] = {bytes(16): NO_UUID}
-_UUIDS_KEPT = 4096  # topic ids repeat in every Produce and Fetch; making a UUID costs a microsecond
+class _KnownUuids(dict[bytes, UUID]):
+    """UUIDs by their bytes; ones seen lately are shared.
+
+    Topic ids repeat in every Produce and Fetch, and to make a UUID costs a microsecond.
+    """
+
+    KEPT = 4096
+
+    def __missing__(self, raw: bytes) -> UUID:
+        if len(self) >= self.KEPT:
+            self.clear()
+        self[raw] = made = UUID(bytes=raw)
+        return made
 
 
-def uuid_of(raw: bytes) -> UUID:
-    """The UUID of sixteen bytes; ones seen lately are shared."""
-    known = _uuids.get(raw)
-    if known is None:
-        if len(_uuids) >= _UUIDS_KEPT:
-            _uuids.clear()
-        known = _uuids[raw] = UUID(bytes=raw)
-    return known
+known_uuids = _KnownUuids({bytes(16): NO_UUID})
+
+# Arrays up to this length are packed and unpacked by functions made beforehand.
+SHORT_ARRAY = 16
+
+
+@cache
+def array_unpackers(code: str) -> tuple[Callable[..., tuple[Any, ...]], ...]:
+    """`unpack_from` for arrays of 0, 1, 2, ... elements."""
+    return tuple(struct.Struct(f">{n}{code}").unpack_from for n in range(SHORT_ARRAY))
+
+
+@cache
+def array_packers(code: str) -> tuple[Callable[..., bytes], ...]:
+    """`pack` for arrays of 0, 1, 2, ... elements."""
+    return tuple(struct.Struct(f">{n}{code}").pack for n in range(SHORT_ARRAY))
 
 
 def append_records(out: bytearray, records: Any) -> None:
