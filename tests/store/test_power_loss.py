@@ -72,7 +72,7 @@ class Life:
         self.written += [bytes(batch) for batch in batches]
         ticket = self.log.append(batches)
         if self.durability == "fsync":
-            assert ticket.durable
+            assert ticket.durable, ticket.error
             self.acknowledged = len(self.written)
 
     def sync(self):
@@ -122,7 +122,7 @@ def end_of(batch) -> int:
     return int.from_bytes(batch[:8]) + int.from_bytes(batch[23:27]) + 1
 
 
-@pytest.mark.parametrize("seed", range(1500))
+@pytest.mark.parametrize("seed", range(300))
 def test_nothing_acknowledged_is_lost_when_the_power_fails(seed, tmp_path, batch):
     random = Random(seed)
     written: list[bytes] = []

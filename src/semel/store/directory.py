@@ -50,7 +50,7 @@ class DiskStore(Store):
         self._logs: dict[LogName, DiskLog] = {}
         self._doomed: list[tuple[int, str]] = []
         os.makedirs(self.root, exist_ok=True)
-        self._lock = _lock(self.root)
+        self._lock: OpenFile | None = _lock(self.root)
         self.started_clean = checkpoints.take_clean_mark(self.files, self.root)
         self._recovery_points = self._read(checkpoints.RECOVERY_POINTS)
         self._start_offsets = self._read(checkpoints.START_OFFSETS)
@@ -151,7 +151,7 @@ class DiskStore(Store):
         self._write_checkpoints()
         if whole:
             checkpoints.mark_clean(self.files, self.root, durable=True)
-        os.close(self._lock)
+        self._lock = None
 
     # What logs ask of their store
 
@@ -220,15 +220,14 @@ class DiskStore(Store):
         checkpoints.write_offsets(self.files, f"{self.root}/{name}", offsets, self.fsync)
 
 
-def _lock(root: str) -> int:
+def _lock(root: str) -> OpenFile:
     """Two brokers in one directory would destroy it: Kafka's `.lock` file keeps the second out."""
-    fd = os.open(f"{root}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    file = OpenFile(os.open(f"{root}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        os.close(fd)
         raise StorageError(f"another process uses {root}", error) from error
-    return fd
+    return file
 
 
 def _flushed(log: DiskLog) -> list[OpenFile] | None:

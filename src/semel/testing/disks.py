@@ -107,11 +107,11 @@ class FaultyFiles(Files):
 
     def open(self, path: str) -> int:
         self._check("open", path)
-        fd = super().open(path)
         if path not in self._names:
             self._change("open", path)
             self._names[path] = _Inode()
             self._renamed()
+        fd = super().open(path)
         self._remember(fd, path)
         return fd
 
