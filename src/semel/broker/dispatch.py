@@ -34,6 +34,7 @@ KEY_AND_VERSION = struct.Struct(">hh")
 class Dispatcher:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
+        self._versions = api.versions(broker.settings) | api.BETWEEN_BROKERS
         self._handlers: dict[tuple[int, int], api.Handler] = {}
 
     def receive(self, connection: Connection, frame: bytearray) -> None:
@@ -65,7 +66,7 @@ class Dispatcher:
 
     def _find(self, kind: tuple[int, int]) -> api.Handler | None:
         key, version = kind
-        if version not in api.versions().get(key, ()):
+        if version not in self._versions.get(key, ()):
             return None
         self._handlers[kind] = found = api.handler(key)
         return found

@@ -14,7 +14,6 @@ import os
 import time
 from collections.abc import Coroutine, Mapping
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
@@ -80,8 +79,7 @@ class Broker:
         try:
             self.catalog.open()
             for part in PARTS:
-                if find_spec(f"semel.broker.{part}"):
-                    await self._start_part(part)
+                await self._start_part(part)
             self._set_limits()
             self.settings.observers.append(self._set_limits)
             await self._listener.start(*self.listen_address)

@@ -1,18 +1,22 @@
 """One module per Kafka API, named by its key: listing this directory is reading the protocol table.
 
-A module defines `API_KEY`, `VERSIONS` (what `semel.wire.messages.ADVERTISED` says) and
+A module defines `API_KEY`, `VERSIONS` (those of `semel.wire.messages.ADVERTISED`) and
 `handle(ctx, request, version)`. It is imported when the first request of its kind arrives.
 """
 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 from semel.wire.messages import ADVERTISED
+
+INIT_PRODUCER_ID = 22
+#: Answered, but told to nobody: what only brokers send.
+BETWEEN_BROKERS = {67: range(0, 1)}
 
 Handler = Callable[[Any, Any, int], Any]
 
@@ -24,10 +28,12 @@ def modules() -> dict[int, str]:
     return {int(name[1:3]): name for name in names if name[0] == "k" and name[1:3].isdigit()}
 
 
-@cache
-def versions() -> dict[int, range]:
-    """API key → the versions this broker answers and tells clients of."""
-    return {key: ADVERTISED[key] for key in sorted(modules()) if key in ADVERTISED}
+def versions(settings: Mapping[str, Any]) -> dict[int, range]:
+    """API key → the versions this broker tells clients of."""
+    told = {key: ADVERTISED[key] for key in sorted(modules()) if key in ADVERTISED}
+    if settings["transaction.two.phase.commit.enable"]:
+        told[INIT_PRODUCER_ID] = range(0, 7)  # KIP-939's version 6, not stable in Kafka 4.3
+    return told
 
 
 @cache

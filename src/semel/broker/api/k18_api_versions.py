@@ -27,7 +27,7 @@ def handle(ctx: Context, request: ApiVersionsRequest, version: int) -> ApiVersio
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     features = ctx.catalog.features
     return ApiVersionsResponse(
-        api_keys=[_spoken(key, versions) for key, versions in api.versions().items()],
+        api_keys=[_spoken(key, versions) for key, versions in api.versions(ctx.settings).items()],
         supported_features=[
             ApiVersionsResponse.SupportedFeatureKey(
                 name=name, min_version=levels.start, max_version=levels[-1]
