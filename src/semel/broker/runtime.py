@@ -14,7 +14,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
 from typing import Any
 
 from semel.broker.partition import Partition
@@ -158,6 +157,8 @@ class Shard:
         if self._put_off:
             entries = self._put_off + entries
             self._put_off = []
+        if not entries:
+            return None
         for batch in _batches(entries, self._now_ms()):
             appended = self.partition.append_internal(batch, guard)
             if isinstance(appended, Refusal):
@@ -233,14 +234,13 @@ class Shard:
 
 def _batches(entries: list[LogEntry], now_ms: int) -> Iterator[bytearray]:
     """A batch belongs to one producer's transaction, or to none."""
-    for (producer_id, epoch), group in groupby(entries, lambda entry: entry[2:]):
-        builder = BatchBuilder()
-        for entry in group:
-            if builder.size > LARGEST_BATCH:
-                yield _built(builder, producer_id, epoch)
-                builder = BatchBuilder()
-            builder.append(entry.key, entry.value, now_ms)
-        yield _built(builder, producer_id, epoch)
+    builder, producer = BatchBuilder(), entries[0][2:]
+    for entry in entries:
+        if entry[2:] != producer or builder.size > LARGEST_BATCH:
+            yield _built(builder, *producer)
+            builder, producer = BatchBuilder(), entry[2:]
+        builder.append(entry.key, entry.value, now_ms)
+    yield _built(builder, *producer)
 
 
 def _built(builder: BatchBuilder, producer_id: int, epoch: int) -> bytearray:
