@@ -20,7 +20,7 @@ from semel.core.partition.producers import Duplicate
 from semel.core.partition.snapshots import encode_aborted
 from semel.core.partition.state import PartitionState
 from semel.core.partition.verification import Guard
-from semel.store.interface import DURABLE, Log, Ticket
+from semel.store.interface import DURABLE, Log, StorageError, Ticket
 from semel.wire.batches import (
     NO_TIMESTAMP,
     BatchHeader,
@@ -198,18 +198,12 @@ class Partition:
     def _write(
         self, batch: BatchHeader, append_time_ms: int, now_ms: int, marker: Marker | None = None
     ) -> Appended | Refusal:
-        leader_epoch = self.topic.leader_epochs[self.index]
-        patch(batch, self.log.next_offset, leader_epoch)
-        if leader_epoch != self._epoch_assigned:
-            self.log.assign_epoch(leader_epoch, batch.base_offset)
-            self._epoch_assigned = leader_epoch
-        ticket = self.log.append((batch.view,))
+        try:
+            ticket = self._store(batch, now_ms, marker)
+        except StorageError:
+            return self._storage_refusal()
         if ticket.error is not None:
             return self._storage_refusal()
-        if marker is None:
-            self.state.apply_batch(batch, now_ms)
-        else:
-            self._apply_marker(marker, batch)
         self._last_ticket = ticket
         if ticket.durable:
             self._durable_to(batch.next_offset)
@@ -217,10 +211,22 @@ class Partition:
             ticket.add_callback(partial(self._settled, batch.next_offset))
         return Appended(batch.base_offset, append_time_ms, ticket)
 
-    def _apply_marker(self, marker: Marker, batch: BatchHeader) -> None:
-        aborted = self.state.apply_marker(
-            marker, batch.base_offset, batch.max_timestamp, self._now_ms()
-        )
+    def _store(self, batch: BatchHeader, now_ms: int, marker: Marker | None) -> Ticket:
+        leader_epoch = self.topic.leader_epochs[self.index]
+        patch(batch, self.log.next_offset, leader_epoch)
+        if leader_epoch != self._epoch_assigned:
+            self.log.assign_epoch(leader_epoch, batch.base_offset)
+            self._epoch_assigned = leader_epoch
+        ticket = self.log.append((batch.view,))
+        if ticket.error is None:
+            if marker is None:
+                self.state.apply_batch(batch, now_ms)
+            else:
+                self._apply_marker(marker, batch, now_ms)
+        return ticket
+
+    def _apply_marker(self, marker: Marker, batch: BatchHeader, now_ms: int) -> None:
+        aborted = self.state.apply_marker(marker, batch.base_offset, batch.max_timestamp, now_ms)
         if aborted is not None:
             segment = self.log.active_base_offset
             self.log.append_side_file(segment, "txnindex", encode_aborted(aborted))
@@ -254,8 +260,11 @@ class Partition:
         return start
 
     def start_moved(self) -> None:
-        """Forget what lies below the log's start, and tell those who read there."""
+        """Forget what lies below the log's start, and tell those who read there. Producers are
+        remembered beyond their records: a snapshot keeps them once those are gone."""
         self.state.aborted.drop_below(self.log.start_offset)
+        if self.log.start_offset > self.snapshot_offset:
+            self.snapshot()
         if self.waiters:
             self._wake(self)
 

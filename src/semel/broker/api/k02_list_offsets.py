@@ -24,6 +24,7 @@ API_KEY = 2
 VERSIONS = ADVERTISED[API_KEY]
 
 READ_COMMITTED = 1
+EPOCHS_SINCE = 4
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = (
     -1, -2, -3, -4, -5, -6,
@@ -76,12 +77,12 @@ def _answer(ctx: Context, topic: str, asked: Asked, version: int, is_committed: 
         found = find_offset(partition, asked.timestamp, is_committed)
     except StorageError:
         return _failed(asked, ErrorCode.KAFKA_STORAGE_ERROR)
-    return Answer(
-        partition_index=asked.partition_index,
-        timestamp=found.timestamp,
-        offset=found.offset,
-        leader_epoch=found.leader_epoch,
+    answer = Answer(
+        partition_index=asked.partition_index, timestamp=found.timestamp, offset=found.offset
     )
+    if version >= EPOCHS_SINCE:
+        answer.leader_epoch = found.leader_epoch
+    return answer
 
 
 def find_offset(partition: Partition, timestamp: int, is_committed: bool) -> TimestampOffset:
