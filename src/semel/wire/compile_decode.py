@@ -15,6 +15,7 @@ from typing import Any
 
 from semel.wire import primitives
 from semel.wire.construct import Source, blank_maker, default_expression
+from semel.wire.errors import ProtocolError
 from semel.wire.schema import FIXED, Field, Message, Struct
 
 _SPANS = tuple(range(n) for n in range(128))
@@ -42,6 +43,8 @@ class _Decoder(Source):
             primitives.truncated,
         ):  # fmt: skip
             self.names[helper.__name__] = helper
+        self.names["malformed"] = (struct.error, IndexError, UnicodeDecodeError)
+        self.names["ProtocolError"] = ProtocolError
         self.names["new"] = object.__new__
         self.names["unpack_from"] = struct.unpack_from
         self.names["known_uuids"] = primitives.known_uuids
@@ -51,15 +54,21 @@ class _Decoder(Source):
     def compile(self) -> Callable[..., Any]:
         self.line("def decode(b, p):")
         self.depth = 1
+        self.line("try:")
+        self.depth = 2
         self.line("view = b" if self.of_views else "view = memoryview(b)")
         whole = self.struct(self.message)
         self.flush()
         if not self.proven:
             self.line("if p > len(b): raise truncated()")
         self.line(f"return {whole}, p")
+        self.depth = 1
+        self.line("except malformed as error:")
+        name = f"{self.message.__name__} v{self.version}"
+        self.line(f"    raise ProtocolError(f'{name}: {{error}}') from None")
         if not any("view[" in line for line in self.lines):
-            self.lines.pop(1)
-        return self.function("decode", f"<{self.message.__name__} v{self.version} decode>")
+            self.lines.pop(2)
+        return self.function("decode", f"<{name} decode>")
 
     def struct(self, cls: type[Struct]) -> str:
         """Read one struct into a new variable."""

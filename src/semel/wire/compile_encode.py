@@ -13,12 +13,19 @@ from typing import Any
 
 from semel.wire import primitives
 from semel.wire.construct import Source, default_expression
+from semel.wire.errors import ProtocolError
 from semel.wire.schema import FIXED, Field, Message, Struct
 
 
 def compile_encoder(message: type[Message], version: int) -> Callable[..., Any]:
     """`encode(message, out)`."""
     return _Encoder(message, version).compile()
+
+
+def _explained(message: Message, version: int, error: Exception) -> ProtocolError:
+    from semel.wire.diagnose import what_is_wrong
+
+    return ProtocolError(what_is_wrong(message, version) or str(error))
 
 
 class _Encoder(Source):
@@ -34,16 +41,22 @@ class _Encoder(Source):
             primitives.append_tags, primitives.append_records,
         ):  # fmt: skip
             self.names[helper.__name__] = helper
+        self.names["faults"] = (struct.error, AttributeError, TypeError, ValueError)
+        self.names["explained"] = _explained
         self.names["pack"] = struct.pack
         self.names["plain"] = frozenset((bytes, bytearray, memoryview))
 
     def compile(self) -> Callable[..., Any]:
         self.line("def encode(m, w):")
         self.depth = 1
+        self.line("try:")
+        self.depth = 2
         self.struct(self.message, "m")
         self.flush()
-        if len(self.lines) == 1:
-            self.line("pass")
+        self.line("return")
+        self.depth = 1
+        self.line("except faults as error:")
+        self.line(f"    raise explained(m, {self.version}, error) from error")
         return self.function("encode", f"<{self.message.__name__} v{self.version} encode>")
 
     def struct(self, cls: type[Struct], it: str) -> None:

@@ -11,7 +11,7 @@ What stands after a message in its frame is ignored, as Apache Kafka does.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from typing import Any
 
 from semel.wire.errors import ProtocolError
@@ -97,12 +97,22 @@ def peek_request(buffer: Buffer, position: int = 0) -> tuple[RequestHeader, int]
 def decode_request(buffer: Buffer, position: int = 0) -> tuple[RequestHeader, Message]:
     """The request in a frame, given from after the length. Unknown APIs are ProtocolErrors."""
     header, position = peek_request(buffer, position)
-    message_class = request_class(header.api_key)
-    version = header.api_version
-    if version in message_class.FLEXIBLE:
+    kind = header.api_key, header.api_version, type(buffer) is memoryview
+    flexible, decode = _request_decoders.get(kind) or _request_decoder(*kind)
+    if flexible:
         position = _after_tags(buffer, position)
-    message, _ = message_class.decode(buffer, position, version)
-    return header, message
+    return header, decode(buffer, position)[0]
+
+
+_Decoder = Callable[[Buffer, int], tuple[Message, int]]
+_request_decoders: dict[tuple[int, int, bool], tuple[bool, _Decoder]] = {}
+
+
+def _request_decoder(api_key: int, version: int, of_views: bool) -> tuple[bool, _Decoder]:
+    message_class = request_class(api_key)
+    found = message_class.is_flexible(version), message_class.decoder(version, of_views)
+    _request_decoders[api_key, version, of_views] = found
+    return found
 
 
 def encode_request(header: RequestHeader, message: Message) -> Frame:

@@ -24,7 +24,6 @@ two per version (see `compile_decode` and `compile_encode`).
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, ClassVar, Self, dataclass_transform
@@ -212,6 +211,8 @@ class Message(Struct):
     API_KEY: ClassVar[int]  # of a coordinator's record: the type that its key begins with
     VERSIONS: ClassVar[range]
     FLEXIBLE: ClassVar[range]
+    _decoders: ClassVar[_Codecs]
+    _view_decoders: ClassVar[_Codecs]
     _encoders: ClassVar[_Codecs]
 
     def __init_subclass__(
@@ -226,7 +227,8 @@ class Message(Struct):
             if type(value) is StructMeta:
                 value.OWNER = cls  # type: ignore[attr-defined]
         cls._encoders = _Codecs(cls, _compile_encoder)
-        setattr(cls, "decode", staticmethod(_decode_function(cls)))  # noqa: B010  (for mypy)
+        cls._decoders = _Codecs(cls, _compile_decoder)
+        cls._view_decoders = _Codecs(cls, _compile_view_decoder)
 
     @classmethod
     def is_flexible(cls, version: int) -> bool:
@@ -235,29 +237,25 @@ class Message(Struct):
     @classmethod
     def decode(cls, buffer: Buffer, position: int, version: int) -> tuple[Self, int]:
         """The message that begins at `position`, and the position after it."""
-        raise NotImplementedError  # every message has its own, from _decode_function
+        decoders = cls._view_decoders if type(buffer) is memoryview else cls._decoders
+        return decoders[version](buffer, position)  # type: ignore[no-any-return]
+
+    @classmethod
+    def decoder(cls, version: int, of_views: bool = False) -> Callable[..., tuple[Self, int]]:
+        """`decode(buffer, position)` of one version, for those who decode much of it.
+
+        The buffers are bytes and bytearrays, or with `of_views` memoryviews only.
+        """
+        return (cls._view_decoders if of_views else cls._decoders)[version]
 
     def encode(self, out: bytearray, version: int) -> None:
         """Append the message to `out`. After an error `out` holds a part of it: throw it away."""
-        try:
-            self._encoders[version](self, out)
-        except (struct.error, AttributeError, TypeError, ValueError) as error:
-            from semel.wire.diagnose import what_is_wrong
+        self._encoders[version](self, out)
 
-            raise ProtocolError(what_is_wrong(self, version) or str(error)) from error
-
-
-def _decode_function(message: type[Message]) -> Callable[..., Any]:
-    """`decode` of one message. A closure: the way through a class method takes twice as long."""
-    of_bytes, of_views = _Codecs(message, _compile_decoder), _Codecs(message, _compile_view_decoder)
-
-    def decode(buffer: Buffer, position: int, version: int) -> Any:
-        try:
-            return (of_views if type(buffer) is memoryview else of_bytes)[version](buffer, position)
-        except (struct.error, IndexError, ValueError) as error:
-            raise ProtocolError(f"{message.__name__} v{version}: {error}") from None
-
-    return decode
+    @classmethod
+    def encoder(cls, version: int) -> Callable[[Self, bytearray], None]:
+        """`encode(message, out)` of one version, for those who encode much of it."""
+        return cls._encoders[version]
 
 
 def _compile_decoder(message: type[Message], version: int) -> Callable[..., Any]:
