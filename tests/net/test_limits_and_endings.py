@@ -35,7 +35,7 @@ async def test_a_connection_beyond_the_limit_is_closed_and_the_others_live(
         assert await client.read(3) == b"yes"
 
 
-async def test_a_place_is_free_again_when_a_client_leaves(start, connect, answer):
+async def test_a_place_is_free_again_when_a_client_leaves(start, connect, answer, until):
     listener = await start(
         lambda connection, frame: connection.reply(answer(b"yes")), max_connections_per_address=1
     )
@@ -43,8 +43,7 @@ async def test_a_place_is_free_again_when_a_client_leaves(start, connect, answer
     first.send(b"here")
     assert await first.read(3) == b"yes"
     first.writer.close()
-    while listener.connections:
-        await asyncio.sleep(0)
+    await until(lambda: not listener.connections)
     second = await connect(listener)
     second.send(b"here")
     assert await second.read(3) == b"yes"
@@ -65,7 +64,7 @@ async def test_an_idle_connection_is_closed(start, connect, caplog):
     assert [line.reason for line in caplog.records] == ["idle for 0.05 s"]
 
 
-async def test_a_connection_that_waits_for_its_answer_is_not_idle(start, connect, answer):
+async def test_a_connection_that_waits_for_its_answer_is_not_idle(start, connect, answer, until):
     """The answer comes long after the idle time; another, idle connection measures that time."""
     slots = []
     listener = await start(
@@ -73,8 +72,7 @@ async def test_a_connection_that_waits_for_its_answer_is_not_idle(start, connect
     )
     waiting = await connect(listener)
     waiting.send(b"wait")
-    while not slots:
-        await asyncio.sleep(0)
+    await until(lambda: slots)
     for _ in range(2):
         idle = await connect(listener)
         await idle.read_to_end()
@@ -82,26 +80,24 @@ async def test_a_connection_that_waits_for_its_answer_is_not_idle(start, connect
     assert await waiting.read(7) == b"at last"
 
 
-async def test_a_client_that_never_takes_its_answers_is_closed(start, connect, answer, caplog):
+async def test_a_client_that_never_takes_its_answers_is_closed(
+    start, connect, answer, caplog, until
+):
     huge = answer(bytes(64 << 20))
-    listener = await start(
-        lambda connection, frame: connection.reply(huge), idle_seconds=0.1
-    )
+    listener = await start(lambda connection, frame: connection.reply(huge), idle_seconds=0.1)
     client = await connect(listener, receive_buffer=4096)
     client.send(b"give")
-    while not caplog.records:
-        await asyncio.sleep(0)
+    await until(lambda: caplog.records)
     assert caplog.records[0].reason == "idle for 0.1 s"
     assert len(await client.read_to_end()) < len(huge)
 
 
-async def test_stopping_answers_what_was_started_and_nothing_else(start, connect, answer):
+async def test_stopping_answers_what_was_started_and_nothing_else(start, connect, answer, until):
     slots = []
     listener = await start(lambda connection, frame: slots.append(connection.reserve()))
     client, idle = await connect(listener), await connect(listener)
     client.send(b"started")
-    while not slots:
-        await asyncio.sleep(0)
+    await until(lambda: slots)
     stopping = asyncio.ensure_future(listener.stop(patience_seconds=60))
     assert await idle.read_to_end() == b""
     client.send(b"too late")

@@ -62,7 +62,7 @@ async def test_a_request_without_an_answer_leaves_no_gap(start, connect, answer)
     assert await client.read(5) == b"heard"
 
 
-async def test_answers_of_one_turn_leave_in_one_write(start, connect, answer, monkeypatch):
+async def test_answers_of_one_turn_leave_in_one_write(start, connect, answer, monkeypatch, until):
     writes = []
     transport = asyncio.selector_events._SelectorSocketTransport
     really_write = transport.write
@@ -87,8 +87,7 @@ async def test_answers_of_one_turn_leave_in_one_write(start, connect, answer, mo
     assert writes == [b"answer" * 3]
 
     client.send(b"later", b"later")
-    while len(slots) < 2:
-        await asyncio.sleep(0)
+    await until(lambda: len(slots) == 2)
     for slot in slots:
         slot.fill(answer(b"answer"))
     assert await client.read(12) == b"answer" * 2
@@ -133,12 +132,13 @@ async def test_a_frame_much_larger_than_the_scratch_buffer_arrives_whole(start, 
     assert received == [b"before", large, b"after"]
 
 
-async def test_a_promise_of_a_large_frame_takes_no_memory_until_bytes_come(start, connect, answer):
+async def test_a_promise_of_a_large_frame_takes_no_memory_until_bytes_come(
+    start, connect, answer, until
+):
     listener = await start(lambda connection, frame: None)
     client = await connect(listener)
     client.writer.write((100 << 20).to_bytes(4, "big") + b"only this")
-    while not any(connection._frame for connection in listener.connections):
-        await asyncio.sleep(0)
+    await until(lambda: any(connection._frame for connection in listener.connections))
     (connection,) = listener.connections
     assert len(connection._frame) == FIRST_CHUNK
 

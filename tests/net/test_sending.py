@@ -82,7 +82,7 @@ async def test_a_file_shorter_than_promised_closes_the_connection(
     assert caplog.records[0].reason == f"a file ended {SMALLEST_SENDFILE - 10} bytes early"
 
 
-async def test_a_slow_reader_is_not_read_from_until_it_reads(start, connect, answer):
+async def test_a_slow_reader_is_not_read_from_until_it_reads(start, connect, answer, until):
     """Its requests stop being started long before all are; every answer still arrives, in order."""
     started = 0
     size = 100_000
@@ -96,8 +96,7 @@ async def test_a_slow_reader_is_not_read_from_until_it_reads(start, connect, ans
     listener = await start(receive)
     slow, quick = await connect(listener, receive_buffer=4096), await connect(listener)
     slow.send(*(f"{number:04}".encode() for number in range(total)))
-    while not any(connection._inbox for connection in listener.connections):
-        await asyncio.sleep(0)
+    await until(lambda: any(connection._inbox for connection in listener.connections))
     assert started < total
     assert started * size < MOST_UNSENT + 10 * size + (8 << 20)  # what sockets themselves buffer
 
@@ -109,25 +108,23 @@ async def test_a_slow_reader_is_not_read_from_until_it_reads(start, connect, ans
     assert started == total + 1
 
 
-async def test_a_client_that_asks_too_much_at_once_is_held_back(start, connect, answer):
+async def test_a_client_that_asks_too_much_at_once_is_held_back(start, connect, answer, until):
     slots = []
     listener = await start(
         lambda connection, request: slots.append(connection.reserve()), max_waiting=3
     )
     client = await connect(listener)
     client.send(*[b"question"] * 10)
-    while len(slots) < 3:
-        await asyncio.sleep(0)
+    await until(lambda: len(slots) == 3)
     assert len(slots) == 3
     for number in range(10):
-        while len(slots) <= number:
-            await asyncio.sleep(0)
+        await until(lambda number=number: len(slots) > number)
         slots[number].fill(answer(b"%d" % number))
     assert await client.read(10) == b"0123456789"
 
 
 async def test_a_client_that_leaves_in_the_middle_of_a_region_harms_nobody(
-    start, connect, answer, file, content
+    start, connect, answer, file, content, until
 ):
     frame = answer(b"<>", [(1, Region(file, 0, len(content)))])
     listener = await start(lambda connection, request: connection.reply(frame))
@@ -137,5 +134,4 @@ async def test_a_client_that_leaves_in_the_middle_of_a_region_harms_nobody(
     leaving.writer.transport.abort()
     staying.send(b"fetch")
     assert await staying.read(len(content) + 2) == b"<" + content + b">"
-    while len(listener.connections) > 1:
-        await asyncio.sleep(0)
+    await until(lambda: len(listener.connections) == 1)

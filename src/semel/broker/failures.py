@@ -21,7 +21,10 @@ _SAME = {
     "partition": "partition_index",
     "index": "partition_index",
     "partition_id": "partition_index",
+    "user": "name",
 }
+_CODES = {"error_code", "partition_error_code"}
+_TEXTS = {"error_message"}
 
 
 class ApiError(Exception):
@@ -47,9 +50,9 @@ def _mirror(
     for name, field in shape.FIELDS.items():
         if version not in field.versions:
             continue
-        if name == "error_code":
+        if name in _CODES:
             setattr(answer, name, int(code))
-        elif name == "error_message":
+        elif name in _TEXTS:
             setattr(answer, name, text)
         elif field.kind == "array" and _tells_errors(owner, field.element):
             element = getattr(owner, field.element)
@@ -67,7 +70,7 @@ def _tells_errors(owner: type[Message], element: str) -> bool:
     shape = getattr(owner, element, None)
     if shape is None:
         return False
-    return "error_code" in shape.FIELDS or any(
+    return not _CODES.isdisjoint(shape.FIELDS) or any(
         _tells_errors(owner, field.element)
         for field in shape.FIELDS.values()
         if field.kind == "array"
@@ -75,17 +78,20 @@ def _tells_errors(owner: type[Message], element: str) -> bool:
 
 
 def _counterpart(asked: Any, element: type[Struct], version: int) -> list[Any]:
-    """The list in the request that the response's list of `element` answers."""
-    best: list[Any] = []
-    best_score = 0
-    for name, field in getattr(asked, "FIELDS", {}).items():
-        if field.kind != "array" or version not in field.versions:
-            continue
-        items = getattr(asked, name) or []
-        score = _likeness(items[0], element) if items else 0
-        if score > best_score:
-            best, best_score = items, score
-    return best
+    """What in the request the response's list of `element` answers, entry by entry."""
+    lists = [
+        getattr(asked, name) or []
+        for name, field in getattr(asked, "FIELDS", {}).items()
+        if field.kind == "array" and version in field.versions
+    ]
+    scores = [_likeness(items[0], element) if items else 0 for items in lists]
+    best = max(scores, default=0)
+    return [
+        item
+        for items, score in zip(lists, scores, strict=True)
+        if score == best > 0
+        for item in items
+    ]
 
 
 def _likeness(item: Any, element: type[Struct]) -> int:
@@ -93,7 +99,16 @@ def _likeness(item: Any, element: type[Struct]) -> int:
         return 1 if _first_of(item, element) else 0
     wanted = {_SAME.get(name, name) for name in element.FIELDS}
     given = {_SAME.get(name, name) for name in item.FIELDS}
-    return len(wanted & given)
+    # Results that name nothing (of the ACL requests) answer entry by entry.
+    return len(wanted & given) or int(_names_nothing(element))
+
+
+@cache
+def _names_nothing(element: type[Struct]) -> bool:
+    return all(
+        field.kind == "array" or name in _CODES or name in _TEXTS
+        for name, field in element.FIELDS.items()
+    )
 
 
 def _copy(asked: Any, answer: Struct, name: str, field: Field) -> None:

@@ -29,7 +29,7 @@ MOST_UNSENT = 1 << 20
 #: Bytes of requests that wait for their answers beyond which no more are started.
 MOST_WAITING = 1 << 25
 #: Smaller regions are cheaper copied and joined with their neighbours than sent alone. Measured per
-#: answer, copied | by sendfile: 16 KiB 33 | 49 µs, 128 KiB 56 | 64, 1 MiB 609 | 224, 4 MiB 6.6 | 1.3 ms.
+#: answer, copied | by sendfile: 16 KiB 33 | 49 µs, 128 KiB 56 | 64 µs, 4 MiB 6.6 | 1.3 ms.
 SMALLEST_SENDFILE = 1 << 17
 
 LINGER_SECONDS = 0.2
