@@ -4,7 +4,7 @@ import errno
 import os
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Protocol
 from uuid import UUID
@@ -27,6 +27,7 @@ from semel.store.interface import (
 )
 from semel.store.segment import Segment, name_of, places
 
+# The log comes last: as long as it is there, recovery takes the segment for present.
 _SEGMENT_SUFFIXES = ("index", "timeindex", "txnindex", "log")
 
 
@@ -39,6 +40,10 @@ class Surroundings(Protocol):
     clock: Callable[[], int]
 
     def start_offset_moved(self, log: "DiskLog") -> None: ...
+
+    def cleaned_to(self, log: "DiskLog") -> int: ...
+
+    def set_cleaned_to(self, log: "DiskLog", offset: int) -> None: ...
 
     def delete_later(self, paths: Sequence[str], delay_ms: int) -> None: ...
 
@@ -310,24 +315,81 @@ class DiskLog(Log):
             self._epochs = _epochs_from(self._epochs, self.start_offset)
             self._doom(segment)
         if count:
+            self._doom_snapshots(0, self._segments[0].base_offset)
             self._write_epochs()
 
     def _doom(self, segment: Segment) -> None:
         """Take a segment's files out of the log now, and off the disk a little later."""
         segment.close()
-        names = [f"{name_of(segment.base_offset)}.{suffix}" for suffix in _SEGMENT_SUFFIXES]
-        names += [
-            f"{name_of(offset)}.snapshot"
-            for offset in self.side_files("snapshot")
-            if offset <= segment.base_offset and offset < self._segments[0].base_offset
-        ]
+        stem = self.stem(segment.base_offset)
+        self._doom_files([f"{stem}.{suffix}" for suffix in _SEGMENT_SUFFIXES])
+
+    def _doom_snapshots(self, first_offset: int, end_offset: int) -> None:
+        self._doom_files(
+            [
+                self._side_path(offset, "snapshot")
+                for offset in self.side_files("snapshot")
+                if first_offset <= offset < end_offset
+            ]
+        )
+
+    def _doom_files(self, paths: Sequence[str]) -> None:
         doomed = []
-        # The log comes last: recovery counts segments by it.
-        for path in (f"{self.directory}/{name}" for name in sorted(names, key=_log_last)):
+        for path in paths:
             if os.path.exists(path):
                 self._files.rename(path, path + ".deleted")
                 doomed.append(path + ".deleted")
         self._store.delete_later(doomed, self.config.file_delete_delay_ms)
+
+    # Compaction
+
+    @property
+    def pool(self) -> FilePool:
+        return self._store.pool
+
+    @property
+    def cleaned_to(self) -> int:
+        """The first offset that compaction has not seen yet."""
+        return self._store.cleaned_to(self)
+
+    @cleaned_to.setter
+    def cleaned_to(self, offset: int) -> None:
+        with self._guard():
+            self._store.set_cleaned_to(self, offset)
+
+    def sealed_below(self, offset: int) -> list[Segment]:
+        """The segments that begin below `offset`, the active one never among them."""
+        return [segment for segment in self._segments[:-1] if segment.base_offset < offset]
+
+    def replace(
+        self, old: Sequence[Segment], cleaned: Segment, side_files: Mapping[str, bytes]
+    ) -> bool:
+        """Let a cleaned segment, synced under `.cleaned`, take the place of `old` ones.
+
+        False if they are gone meanwhile (retention, DeleteRecords, truncation): nothing changes.
+        """
+        where = [number for number, segment in enumerate(self._segments) if segment in old]
+        suffixes = ["index", "timeindex", *side_files, "log"]
+        stem = self.stem(cleaned.base_offset)
+        with self._guard():
+            if len(where) != len(old):
+                for suffix in suffixes:
+                    self._files.unlink(f"{stem}.{suffix}.cleaned")
+                return False
+            for suffix in suffixes:
+                self._files.rename(f"{stem}.{suffix}.cleaned", f"{stem}.{suffix}.swap")
+            # From here on the new segment counts, whatever happens.
+            self._files.sync_directory(self.directory)
+            for segment in old:
+                self._doom(segment)
+            for suffix in suffixes:
+                self._files.rename(f"{stem}.{suffix}.swap", f"{stem}.{suffix}")
+            self._files.sync_directory(self.directory)
+            cleaned.settle_at(stem, old[-1].next_offset)
+            self._segments[where[0] : where[-1] + 1] = [cleaned]
+            self.size = sum(segment.size for segment in self._segments)
+            self._doom_snapshots(cleaned.base_offset + 1, cleaned.next_offset)
+        return True
 
     # Side files and epochs
 
@@ -363,8 +425,11 @@ class DiskLog(Log):
             if os.path.exists(path):
                 self._files.unlink(path)
 
+    def stem(self, offset: int) -> str:
+        return f"{self.directory}/{name_of(offset)}"
+
     def _side_path(self, offset: int, suffix: str) -> str:
-        return f"{self.directory}/{name_of(offset)}.{suffix}"
+        return f"{self.stem(offset)}.{suffix}"
 
     def _drop_side_files(self, from_offset: int, end: int) -> None:
         """After a cut: transaction indexes that must be built again, snapshots of what is lost."""
@@ -464,16 +529,18 @@ def _base_offset(segment: Segment) -> int:
     return segment.base_offset
 
 
-def _log_last(name: str) -> tuple[bool, str]:
-    return name.endswith(".log"), name
-
-
 def _info(segment: Segment) -> SegmentInfo:
     segment.read_timestamps()
     timestamp = segment.max_timestamp
     if timestamp < 0 and segment.size:
         timestamp = int(os.fstat(segment.log.get().fd).st_mtime * 1000)
-    return SegmentInfo(segment.base_offset, segment.next_offset, segment.size, timestamp)
+    return SegmentInfo(
+        segment.base_offset,
+        segment.next_offset,
+        segment.size,
+        timestamp,
+        segment.first_timestamp,
+    )
 
 
 def _epochs_from(epochs: list[tuple[int, int]], start: int) -> list[tuple[int, int]]:

@@ -48,6 +48,11 @@ class LogConfig:
     file_delete_delay_ms: int = 60_000
     max_message_bytes: int = 1048588
 
+    @property
+    def roll_ms(self) -> int:
+        """The active segment is never compacted, so it must not outlive the compaction lag."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
+
 
 class SegmentInfo(NamedTuple):
     """One segment as its owner sees it; `next_offset` is where the following segment begins."""
@@ -56,6 +61,7 @@ class SegmentInfo(NamedTuple):
     next_offset: int
     size: int
     max_timestamp: int
+    first_timestamp: int = -1  # of the first batch: when a dirty segment began to wait
 
 
 class TimestampOffset(NamedTuple):

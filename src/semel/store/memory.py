@@ -47,6 +47,10 @@ class _Segment:
     def max_timestamp(self) -> int:
         return max((place.max_timestamp for place, _ in self.batches), default=-1)
 
+    @property
+    def first_timestamp(self) -> int:
+        return self.batches[0][0].max_timestamp if self.batches else -1
+
 
 class MemoryLog(Log):
     """A log that a test may also take offline with `fail`, and hold back with `hold`."""
@@ -106,7 +110,7 @@ class MemoryLog(Log):
         if not segment.batches:
             return False
         waited_ms = max(p.max_timestamp for p in coming) - segment.batches[0][0].max_timestamp
-        return segment.size + size > self.config.segment_bytes or waited_ms > self.config.segment_ms
+        return segment.size + size > self.config.segment_bytes or waited_ms > self.config.roll_ms
 
     def _ticket(self) -> Ticket:
         if self._held is None:
@@ -218,7 +222,13 @@ class MemoryLog(Log):
         self._check_online()
         ends = [segment.base_offset for segment in self._segments[1:]] + [self.next_offset]
         return [
-            SegmentInfo(segment.base_offset, end, segment.size, segment.max_timestamp)
+            SegmentInfo(
+                segment.base_offset,
+                end,
+                segment.size,
+                segment.max_timestamp,
+                segment.first_timestamp,
+            )
             for segment, end in zip(self._segments, ends, strict=True)
         ]
 

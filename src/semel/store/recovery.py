@@ -270,5 +270,3 @@ def _read_tail(segment: Segment) -> None:
     for place in segment.scan(position):
         segment.next_offset = place.last_offset + 1
     segment.unindexed_bytes = segment.size - position
-    if segment.size:
-        segment.first_timestamp = segment.place_at(0).max_timestamp

@@ -13,14 +13,14 @@ def expired(
 ) -> int:
     """How many segments, counted from the oldest, may go (Kafka's UnifiedLog.deleteOldSegments).
 
-    An empty active segment stays; a full one may go too if nothing in it is wanted, and only what
+    An empty active segment stays; one with data may go too if nothing in it is wanted. Only what
     ends at or below `limit_offset` is touched.
     """
     if not config.delete:
         return 0
     candidates = 0
     for segment in segments:
-        if segment.next_offset > limit_offset or not segment.size:
+        if segment.next_offset > limit_offset or (segment is segments[-1] and not segment.size):
             break
         candidates += 1
     return max(

@@ -115,8 +115,8 @@ class Segment:
         if coming[-1][1] - self.base_offset > MAX_RELATIVE_OFFSET:
             return True
         if self.first_timestamp < 0:
-            return clock() - self.created_ms > config.segment_ms
-        latest_ms = self.first_timestamp + config.segment_ms
+            return clock() - self.created_ms > config.roll_ms
+        latest_ms = self.first_timestamp + config.roll_ms
         for place in coming:  # noqa: SIM110 (any() with a generator takes 0.4 µs more)
             if place[2] > latest_ms:
                 return True
@@ -173,6 +173,8 @@ class Segment:
             last = self.time_index.last()
             self.max_timestamp = last[0] if last else NO_TIMESTAMP
             self.max_timestamp_offset = self.base_offset + (last[1] if last else 0)
+            if self.size:
+                self.first_timestamp = self.place_at(0).max_timestamp
 
     def remember(self, offset: int, position: int) -> None:
         recent = self.recent
@@ -252,6 +254,15 @@ class Segment:
                 if record.timestamp >= timestamp and start_offset <= record.offset < limit_offset:
                     return TimestampOffset(record.timestamp, record.offset, batch.leader_epoch)
         return None
+
+    def settle_at(self, stem: str, next_offset: int) -> None:
+        """Its files were renamed; the next segment begins at `next_offset`."""
+        self.close()
+        self.log.path = f"{stem}.log"
+        self.index.handle.path = f"{stem}.index"
+        self.time_index.handle.path = f"{stem}.timeindex"
+        self.next_offset = next_offset
+        self.recent.clear()
 
     def close(self) -> None:
         for handle in (self.log, self.index.handle, self.time_index.handle):

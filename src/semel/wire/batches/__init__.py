@@ -4,7 +4,7 @@ The broker reads headers only; `records_of` is for clients, compaction and the c
 logs, and counts what it decodes (`decoded_records`), so that a test can hold the hot paths to zero.
 """
 
-from semel.wire.batches.builder import BatchBuilder
+from semel.wire.batches.builder import BatchBuilder, encode_record
 from semel.wire.batches.header import (
     HEADER_SIZE,
     NO_EPOCH,
@@ -22,6 +22,7 @@ from semel.wire.batches.header import (
     restamp,
     stamp_append_time,
     verify_crc,
+    write_header,
 )
 from semel.wire.batches.markers import ControlType, Marker, control_batch, parse_marker
 from semel.wire.batches.records import Header, Record, decoded_records, records_of
@@ -43,6 +44,7 @@ __all__ = [
     "advance_sequence",
     "control_batch",
     "decoded_records",
+    "encode_record",
     "header_at",
     "headers",
     "parse_marker",
@@ -52,4 +54,5 @@ __all__ = [
     "restamp",
     "stamp_append_time",
     "verify_crc",
+    "write_header",
 ]

@@ -11,6 +11,7 @@ from semel.wire.batches.header import (
     Attribute,
     write_header,
 )
+from semel.wire.batches.records import Record
 from semel.wire.compression import Compression, compress
 
 _TRANSACTIONAL = int(Attribute.TRANSACTIONAL)
@@ -117,6 +118,23 @@ class BatchBuilder:
             leader_epoch=leader_epoch,
         )
         return buffer
+
+
+def encode_record(record: Record, base_offset: int, base_timestamp: int) -> bytes:
+    """A record as it lies in a batch of that base: for compaction, which keeps offsets."""
+    fields = b"".join(
+        (
+            b"\0",
+            encode_varint(record.timestamp - base_timestamp),
+            encode_varint(record.offset - base_offset),
+            _NULL if record.key is None else _length(record.key),
+            record.key or b"",
+            _NULL if record.value is None else _length(record.value),
+            record.value or b"",
+            _encode_headers(record.headers),
+        )
+    )
+    return _length(fields) + fields
 
 
 def _length(data: bytes) -> bytes:

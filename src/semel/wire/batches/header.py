@@ -281,11 +281,16 @@ def write_header(
     base_sequence: int,
     base_offset: int = 0,
     leader_epoch: int = NO_EPOCH,
+    last_offset_delta: int | None = None,
 ) -> None:
-    """Fills the first 61 bytes of a buffer whose records are in place already."""
+    """Fills the first 61 bytes of a buffer whose records are in place already.
+
+    Compaction leaves fewer records than offsets and says where the offsets end.
+    """
     length = len(buffer) - _BEFORE_LENGTH_COUNTS
+    last_delta = count - 1 if last_offset_delta is None else last_offset_delta
     _HEADER.pack_into(
-        buffer, 0, base_offset, length, leader_epoch, 2, 0, attributes, count - 1,
+        buffer, 0, base_offset, length, leader_epoch, 2, 0, attributes, last_delta,
         base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count,
     )  # fmt: skip
     _CRC.pack_into(buffer, _CRC_AT, crc32c(memoryview(buffer)[_CRC_COVERS_FROM:]))
