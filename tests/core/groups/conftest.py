@@ -1,0 +1,10 @@
+"""A coordinator on the bench, with a topic `t` of four partitions."""
+
+import pytest
+
+from semel.testing.group_bench import GroupBench
+
+
+@pytest.fixture
+def bench() -> GroupBench:
+    return GroupBench(t=4)
