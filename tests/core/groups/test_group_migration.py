@@ -102,6 +102,18 @@ def test_a_classic_newcomer_joins_the_new_group_in_its_own_tongue(bench, classic
     assert bench.sync(joined).error is NONE
 
 
+def test_a_group_in_the_middle_of_a_rebalance_is_assigned_anew(bench):
+    """Found by a seed: the newcomer took a static member's place, so nothing seemed to change."""
+    bench.join(instance_id="i")
+    bench.join(instance_id="j")
+    bench.advance(0)
+    assert bench.classic().state is ClassicState.COMPLETING_REBALANCE
+    reply = bench.beat("new", instance_id="i")
+    assert reply.error is NONE
+    targets = bench.consumer().target.values()
+    assert sum(len(p) for target in targets for p in target.values()) == 4
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

@@ -116,7 +116,10 @@ def _converted(classic: ClassicGroup, topics: Topics) -> ConsumerGroup:
                 assigned={t: dict.fromkeys(p, classic.generation) for t, p in assigned.items()},
             )
         )
-    group.metadata_hash = topics.fingerprint(names)
+    if classic.state is ClassicState.STABLE:
+        group.metadata_hash = topics.fingerprint(names)
+    # Else its assignments are half-way: a hash that cannot be right makes the broker assign anew,
+    # also when the newcomer is a static member that changes nothing else (Kafka would stay stuck).
     return group
 
 
