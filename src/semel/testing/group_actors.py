@@ -219,6 +219,7 @@ class ConsumerActor(Actor):
     def __init__(self, world: Any, name: str, instance_id: str | None) -> None:
         super().__init__(world, name, instance_id)
         self.member_id = world.fresh_id(name)
+        self.tells_all = True  # as clients do when they join, and after an answer was lost
 
     def step(self) -> None:
         if self.epoch <= 0 or self.bench.now_ms >= self.next_beat_ms:
@@ -240,16 +241,17 @@ class ConsumerActor(Actor):
 
     def _beat(self) -> None:
         if self.epoch == 0:
-            self.owned = set()
+            self.owned, self.tells_all = set(), True
         reply = self.bench.beat(
             self.member_id,
             self.epoch,
-            [TOPIC] if self.epoch == 0 else None,
+            [TOPIC] if self.tells_all else None,
             {TOPIC: sorted(self.owned)} if self.owned else {},
             instance_id=self.instance_id,
-            rebalance_timeout_ms=REBALANCE_MS if self.epoch == 0 else -1,
+            rebalance_timeout_ms=REBALANCE_MS if self.tells_all else -1,
         )
-        if self.world.loses_answer():
+        self.tells_all = self.world.loses_answer()
+        if self.tells_all:
             return
         if reply.error is not NONE:
             self.owned, self.epoch = set(), 0
@@ -355,6 +357,8 @@ class GroupWorld:
     def run(self, steps: int) -> None:
         for _ in range(steps):
             self._event()
+            if (group := self.bench.group()) is None or group.is_empty:
+                self.owners.clear()  # as in Kafka, an empty group that changes its kind counts anew
             self.check_offsets()
             self.check_single_holder()
         self._calm_down()
