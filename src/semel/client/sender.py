@@ -6,7 +6,7 @@ does whatever can be done now. Records appended within one turn of the loop thus
 
 import asyncio
 import random
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any
 
@@ -211,6 +211,11 @@ class Sender:
 
     def _send_batches(self, now_ms: float) -> None:
         """Requests to every leader that has room, one batch per partition in each."""
+        with ExitStack() as joined:
+            self._send_rounds(now_ms, joined)
+
+    def _send_rounds(self, now_ms: float, joined: ExitStack) -> None:
+        joining: set[ClientConnection] = set()
         while True:
             by_connection: dict[ClientConnection, list[Batch]] = {}
             sizes: dict[ClientConnection, int] = {}
@@ -232,6 +237,9 @@ class Sender:
             if not by_connection:
                 return
             for connection, batches in by_connection.items():
+                if connection not in joining:
+                    joining.add(connection)
+                    joined.enter_context(connection.joined())
                 self._produce(connection, batches)
 
     def _connection_for(self, partition: TopicPartition) -> ClientConnection | None:

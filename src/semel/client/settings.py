@@ -100,7 +100,8 @@ class ProducerSettings(ClientSettings):
     enable_idempotence: bool = True
     acks: int | str = "all"
     compression_type: str = "none"
-    batch_size: int = 16_384
+    # Kafka's default is 16 KiB; a request per 16 KiB halves the throughput of records of 1 KiB.
+    batch_size: int = 262_144
     linger_ms: float = 5.0
     buffer_memory: int = 32 * 1024 * 1024
     max_block_ms: int = 60_000

@@ -20,7 +20,7 @@ RECORD_OVERHEAD = 1 + 5 + 10 + 5 + 5 + 5 + 5
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    batch_size: int = 16_384
+    batch_size: int = 262_144
     linger_ms: float = 5.0
     buffer_memory: int = 32 * 1024 * 1024
     delivery_timeout_ms: float = 120_000.0

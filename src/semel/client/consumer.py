@@ -1,0 +1,391 @@
+"""The asyncio consumer: by assignment or as a member of a group, committed data only if wished.
+
+async with Consumer("localhost:9092", group_id="g", isolation_level="read_committed") as consumer:
+    consumer.subscribe(["orders"])
+    async for record in consumer:
+        ...
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from semel.client.cluster import Cluster
+from semel.client.errors import ClientError, FatalError, UsageError
+from semel.client.fetcher import ConsumerRecord, Fetcher
+from semel.client.group import ClassicGroup
+from semel.client.offsets import FoundOffset, list_offsets
+from semel.client.settings import ConsumerSettings
+from semel.core.client.fetching import EARLIEST, LATEST, PartitionState, Reset
+from semel.core.client.patience import Deadline
+from semel.core.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from semel.wire.errors import ErrorCode
+
+Partitions = frozenset[TopicPartition]
+Listener = Callable[[Partitions], Awaitable[None]]
+
+_RESETS = {"earliest": EARLIEST, "latest": LATEST}
+
+
+async def _ignore(_: Partitions) -> None:
+    """What a consumer without a listener does about a rebalance."""
+
+
+class Consumer:
+    """Reads records. All settings of `ConsumerSettings` are keywords."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str | list[str] | None = None,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        **given: Any,
+    ) -> None:
+        self.settings = ConsumerSettings.of(bootstrap_servers, settings, **given)
+        self._states: dict[TopicPartition, PartitionState] = {}
+        self._subscription: frozenset[str] | None = None
+        self._on_revoked: Listener = _ignore
+        self._on_assigned: Listener = _ignore
+        self._group: ClassicGroup | None = None
+        self._started = False
+        self._next_auto_commit = 0.0
+        self._buffer: deque[ConsumerRecord] = deque()  # polled by iteration, not yielded yet
+
+    async def start(self) -> None:
+        """Connects. `async with` does it too."""
+        if self._started:
+            return
+        self._cluster = Cluster(self.settings)
+        self._fetcher = Fetcher(self._cluster, self.settings, self._states, self._lost_position)
+        if self.settings.group_id:
+            self._group = ClassicGroup(self._cluster, self.settings)
+        try:
+            await self._cluster.refresh()
+        except BaseException:
+            await self._cluster.close()
+            raise
+        self._started = True
+
+    async def close(self) -> None:
+        """Leaves the group and disconnects."""
+        if not self._started:
+            return
+        self._started = False
+        if self._group is not None:
+            if self.settings.enable_auto_commit and self._states:
+                await self._commit_quietly()
+            await self._group.close()
+        await self._fetcher.close()
+        await self._cluster.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # What to read
+
+    def subscribe(
+        self,
+        topics: Iterable[str],
+        *,
+        on_revoked: Listener = _ignore,
+        on_assigned: Listener = _ignore,
+    ) -> None:
+        """Shares topics with the other members of the group."""
+        if isinstance(topics, str):
+            topics = [topics]
+        self._need_group("subscribe")
+        if self._states and self._subscription is None:
+            raise UsageError("subscribe and assign exclude each other")
+        self._subscription = frozenset(topics)
+        self._on_revoked, self._on_assigned = on_revoked, on_assigned
+
+    def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Reads exactly these partitions, whoever else does."""
+        if self._subscription is not None:
+            raise UsageError("subscribe and assign exclude each other")
+        self._set_assignment(frozenset(TopicPartition(*partition) for partition in partitions))
+
+    def assignment(self) -> Partitions:
+        return frozenset(self._states)
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        for partition in partitions:
+            self._state(partition).paused = True
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        for partition in partitions:
+            self._state(partition).paused = False
+
+    # Reading
+
+    async def poll(
+        self, timeout_ms: float = 0, max_records: int | None = None
+    ) -> list[ConsumerRecord]:
+        """Records that are there, at most `max_poll_records`; waits up to the timeout for some."""
+        self._need_started()
+        most = self.settings.max_poll_records if max_records is None else max_records
+        deadline = self._cluster.deadline(timeout_ms)
+        if self._buffer:
+            return [self._buffer.popleft() for _ in range(min(most, len(self._buffer)))]
+        while True:
+            ready = await self._ready_to_fetch(deadline)
+            records = self._fetcher.take(most) if ready else []
+            if ready:
+                self._fetcher.send_fetches()
+            remaining = deadline.remaining_ms(self._cluster.now_ms())
+            if records or not remaining:
+                return records
+            await self._fetcher.wait(min(remaining, 100.0) / 1000)
+
+    async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
+        """Record after record, for ever. The position is behind the record that was yielded."""
+        while self._started:
+            if not self._buffer:
+                self._buffer = deque(await self.poll(1_000))
+            else:
+                yield self._buffer.popleft()
+
+    async def _ready_to_fetch(self, deadline: Deadline) -> bool:
+        if self._group is not None:
+            self._group.last_poll = asyncio.get_running_loop().time()
+        if self._subscription is not None and not await self._in_group(deadline):
+            return False
+        await self._auto_commit()
+        await self._find_positions()
+        if self._cluster.metadata.needs_refresh(self._cluster.now_ms()):
+            await self._refresh()
+        return True
+
+    async def _in_group(self, deadline: Deadline) -> bool:
+        assert self._group is not None
+        assert self._subscription is not None
+        self._cluster.wanted_topics.update(self._subscription)
+        self._group.membership.subscribe(self._subscription)
+        # Joining is not cut off by a short poll: half a join would only disturb the others.
+        patience = self._cluster.deadline(
+            max(deadline.remaining_ms(self._cluster.now_ms()), self.settings.default_api_timeout_ms)
+        )
+        return await self._group.ensure_joined(self._revoked, self._assigned, patience)
+
+    async def _revoked(self, partitions: Partitions) -> None:
+        if self.settings.enable_auto_commit:
+            await self._commit_quietly()
+        await self._on_revoked(partitions)
+        for partition in partitions:
+            self._states.pop(partition, None)
+            self._fetcher.forget(partition)
+        self._buffer = deque(r for r in self._buffer if (r.topic, r.partition) not in partitions)
+
+    async def _assigned(self, partitions: Partitions) -> None:
+        new = partitions - self._states.keys()
+        self._set_assignment(partitions)
+        await self._on_assigned(frozenset(new))
+
+    def _set_assignment(self, partitions: Partitions) -> None:
+        for partition in self._states.keys() - partitions:
+            del self._states[partition]
+            if self._started:
+                self._fetcher.forget(partition)
+        for partition in partitions - self._states.keys():
+            self._states[partition] = PartitionState(partition)
+
+    async def _refresh(self) -> None:
+        """New partitions of a subscribed topic are a reason to divide them anew."""
+        before = {t: self._cluster.metadata.partition_count(t) for t in self._subscription or ()}
+        self._cluster.wanted_topics.update(p.topic for p in self._states)
+        await self._cluster.refresh()
+        after = {t: self._cluster.metadata.partition_count(t) for t in self._subscription or ()}
+        if self._group is not None and before != after:
+            self._group.membership.wants_to_join = True
+
+    # Positions
+
+    async def position(self, partition: TopicPartition) -> int:
+        """The offset of the next record."""
+        state = self._state(partition)
+        if state.position < 0:
+            await self._find_positions()
+        return state.position
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        self._state(partition).seek(offset)
+        self._drop_buffered(partition)
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        self._seek_to(partitions, EARLIEST)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        self._seek_to(partitions, LATEST)
+
+    async def beginning_offsets(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        return await self._offsets(partitions, EARLIEST)
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The last stable offsets with read_committed, the high watermarks otherwise."""
+        return await self._offsets(partitions, LATEST)
+
+    async def offsets_for_times(
+        self, times: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, FoundOffset]:
+        """The first offset at or after each timestamp; partitions without one are left out."""
+        self._need_started()
+        found = await list_offsets(
+            self._cluster, times, self.settings.isolation_level, self._cluster.deadline()
+        )
+        return {partition: at for partition, at in found.items() if at.offset >= 0}
+
+    def _seek_to(self, partitions: tuple[TopicPartition, ...], reset: Reset) -> None:
+        for partition in partitions or tuple(self._states):
+            self._state(partition).lose_position(reset)
+            self._drop_buffered(partition)
+
+    def _drop_buffered(self, partition: TopicPartition) -> None:
+        self._buffer = deque(r for r in self._buffer if (r.topic, r.partition) != partition)
+        if self._started:
+            self._fetcher.forget(partition)
+
+    async def _offsets(
+        self, partitions: Iterable[TopicPartition], at: Reset
+    ) -> dict[TopicPartition, int]:
+        self._need_started()
+        wanted = {TopicPartition(*p): at.timestamp for p in partitions}
+        isolation = self.settings.isolation_level
+        found = await list_offsets(self._cluster, wanted, isolation, self._cluster.deadline())
+        return {partition: offset.offset for partition, offset in found.items()}
+
+    async def _find_positions(self) -> None:
+        """From the group's committed offsets, else from where `auto_offset_reset` says."""
+        unknown = [s for s in self._states.values() if s.position < 0 and s.reset is None]
+        if unknown and self._group is not None:
+            committed = await self._group.committed(
+                [state.partition for state in unknown], self._cluster.deadline()
+            )
+            for state in unknown:
+                if (found := committed.get(state.partition)) is not None:
+                    state.seek(found.offset, found.leader_epoch)
+        for state in unknown:
+            if state.position < 0:
+                self._lost_position(state)
+        resets = {s.partition: s.reset for s in self._states.values() if s.reset is not None}
+        if not resets:
+            return
+        offsets = await list_offsets(
+            self._cluster,
+            {partition: reset.timestamp for partition, reset in resets.items()},
+            self.settings.isolation_level,
+            self._cluster.deadline(),
+        )
+        for partition, reset in resets.items():
+            current = self._states.get(partition)
+            if current is not None and current.reset is reset:
+                current.seek(offsets[partition].offset)
+
+    def _lost_position(self, state: PartitionState) -> None:
+        reset = _RESETS.get(self.settings.auto_offset_reset)
+        if reset is None:
+            raise FatalError(
+                f"{state.partition} has no offset to start from, and auto_offset_reset is none: "
+                "seek to one",
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+            )
+        state.lose_position(reset)
+
+    # Committing
+
+    async def commit(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """Stores where the group stands: the positions, or the given offsets, of the *next* record."""
+        group = self._need_group("commit")
+        chosen = self.positions() if offsets is None else _as_offsets(offsets)
+        await group.commit(chosen, self._cluster.deadline(timeout_ms))
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        group = self._need_group("committed")
+        return await group.committed(list(partitions), self._cluster.deadline(timeout_ms))
+
+    def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Where the consumer stands in every partition it has a position in."""
+        buffered: dict[TopicPartition, int] = {}
+        for record in reversed(self._buffer):
+            buffered[TopicPartition(record.topic, record.partition)] = record.offset
+        return {
+            partition: OffsetAndMetadata(
+                buffered.get(partition, state.position), "", state.leader_epoch
+            )
+            for partition, state in self._states.items()
+            if state.position >= 0
+        }
+
+    def group_metadata(self) -> GroupMetadata:
+        """For `send_offsets_to_transaction`: who commits (KIP-447)."""
+        return self._need_group("group_metadata").membership.group_metadata
+
+    def lag(self, partition: TopicPartition) -> int | None:
+        """Records behind the end: the last stable offset, if only committed data is read."""
+        state = self._state(partition)
+        committed = self.settings.isolation_level == "read_committed"
+        end = state.last_stable_offset if committed else state.high_watermark
+        return end - state.position if end >= 0 and state.position >= 0 else None
+
+    async def _auto_commit(self) -> None:
+        if not self.settings.enable_auto_commit or self._group is None:
+            return
+        now = self._cluster.now_ms()
+        if now >= self._next_auto_commit:
+            if self._next_auto_commit:
+                await self._commit_quietly()
+            self._next_auto_commit = now + self.settings.auto_commit_interval_ms
+
+    async def _commit_quietly(self) -> None:
+        assert self._group is not None
+        with suppress(ClientError):  # the next commit covers it; the rest is read again
+            await self._group.commit(self.positions(), self._cluster.deadline(5_000))
+
+    # Checks
+
+    def _state(self, partition: tuple[str, int]) -> PartitionState:
+        state = self._states.get(TopicPartition(*partition))
+        if state is None:
+            raise UsageError(f"{TopicPartition(*partition)} is not assigned to this consumer")
+        return state
+
+    def _need_group(self, operation: str) -> ClassicGroup:
+        if not self.settings.group_id:
+            raise UsageError(f"{operation} needs a consumer with a group_id")
+        self._need_started()
+        assert self._group is not None
+        return self._group
+
+    def _need_started(self) -> None:
+        if not self._started:
+            raise UsageError("the consumer is not started: use `async with`, or await start()")
+
+
+def _as_offsets(
+    offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    return {
+        TopicPartition(*partition): offset
+        if isinstance(offset, OffsetAndMetadata)
+        else OffsetAndMetadata(offset)
+        for partition, offset in offsets.items()
+    }
