@@ -109,8 +109,7 @@ class GroupBench:
         """A coordinator that has read the log, or the beginning of it."""
         coordinator = GroupCoordinator(self.settings)
         for entry in self.log[:length]:
-            is_marker = isinstance(entry, TransactionMarker)
-            record = entry if is_marker else GroupCodec.decode(entry)  # type: ignore[arg-type]
+            record = GroupCodec.decode(entry) if isinstance(entry, LogEntry) else entry
             if record is not None:
                 coordinator.apply(record)
         return coordinator
