@@ -79,3 +79,14 @@ async def connect() -> AsyncIterator[Callable[[Broker], Awaitable[Asker]]]:
 @pytest.fixture
 async def ask(broker, connect) -> Ask:
     return await connect(broker)
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], object]], Awaitable[None]]:
+    """Lets the loop turn until something is so; pytest's timeout ends a wait in vain."""
+
+    async def turn(condition: Callable[[], object]) -> None:
+        while not condition():  # noqa: ASYNC110  (there is no event to wait for)
+            await asyncio.sleep(0)
+
+    return turn

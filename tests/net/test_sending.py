@@ -1,6 +1,5 @@
 """Sending: regions of files in their places, and clients that read slowly or not at all."""
 
-import asyncio
 import os
 import random
 
