@@ -1,0 +1,204 @@
+"""Groups and their offsets across restarts, reloads and failing disks; offsets in transactions."""
+
+import pytest
+
+from semel.core.placing import partition_of
+from semel.wire.errors import ErrorCode
+from semel.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from semel.wire.messages.end_txn import EndTxnRequest
+from semel.wire.messages.heartbeat import HeartbeatRequest
+from semel.wire.messages.init_producer_id import InitProducerIdRequest
+from semel.wire.messages.list_groups import ListGroupsRequest
+from semel.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+
+class Producer:
+    """A transactional producer that sends one request at a time, as told."""
+
+    def __init__(self, speak, started):
+        self.speak = speak
+        self.ids = {"producer_id": started.producer_id, "producer_epoch": started.producer_epoch}
+
+    @classmethod
+    async def start(cls, speak, name="tx"):
+        request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000)
+        started = await speak.ask(request, 5)
+        assert started.error_code == 0
+        return cls(speak, started)
+
+    async def add_offsets(self, group="g"):
+        request = AddOffsetsToTxnRequest(transactional_id="tx", group_id=group, **self.ids)
+        return (await self.speak.ask(request, 3)).error_code
+
+    async def commit_offset(self, offset, version=3, topic="t", **fields):
+        partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
+            partition_index=0, committed_offset=offset
+        )
+        wanted = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(
+            name=topic, partitions=[partition]
+        )
+        given = {"transactional_id": "tx", "group_id": "g", "topics": [wanted]}
+        request = TxnOffsetCommitRequest(**(given | self.ids | fields))
+        response = await self.speak.ask(request, version)
+        return response.topics[0].partitions[0].error_code
+
+    async def end(self, commit, version=3):
+        request = EndTxnRequest(transactional_id="tx", committed=commit, **self.ids)
+        response = await self.speak.ask(request, version)
+        if version >= 5:
+            self.ids["producer_epoch"] = response.producer_epoch
+            self.ids["producer_id"] = response.producer_id
+        return response.error_code
+
+
+@pytest.fixture
+async def producer(speak):
+    await speak.create("t")
+    return await Producer.start(speak)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+async def test_offsets_move_with_the_transaction_or_not_at_all(speak, producer, commit):
+    await speak.commit(5)
+    assert await producer.add_offsets() == 0
+    assert await producer.commit_offset(9) == 0
+    assert (await speak.fetch()).committed_offset == 5
+    unstable = await speak.fetch(require_stable=True)
+    assert unstable.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT
+    assert await producer.end(commit) == 0
+    stable = await speak.fetch(require_stable=True)
+    assert (stable.error_code, stable.committed_offset) == (0, 9 if commit else 5)
+
+
+async def test_version_5_adds_the_offsets_to_the_transaction_by_itself(speak, producer):
+    assert await producer.commit_offset(9, version=5) == 0
+    assert await producer.end(True, version=5) == 0
+    assert (await speak.fetch()).committed_offset == 9
+    assert await producer.commit_offset(11, version=5) == 0
+    assert await producer.end(False, version=5) == 0
+    assert (await speak.fetch()).committed_offset == 9
+
+
+@pytest.mark.parametrize(
+    ("version", "error"),
+    [(3, ErrorCode.INVALID_TXN_STATE), (4, ErrorCode.TRANSACTION_ABORTABLE)],
+)
+async def test_offsets_outside_the_transaction_are_refused(speak, producer, version, error):
+    assert await producer.commit_offset(9, version=version) == error
+    assert (await speak.fetch(require_stable=True)).error_code == 0
+
+
+async def test_a_fenced_producer_cannot_commit_offsets(speak, producer):
+    await producer.add_offsets()
+    await producer.commit_offset(9)
+    newcomer = await Producer.start(speak)  # aborts the open transaction
+    assert (await speak.fetch(require_stable=True)).error_code == 0
+    assert await producer.commit_offset(10) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert await newcomer.add_offsets() == 0
+    assert await newcomer.commit_offset(11) == 0
+    assert await newcomer.end(True) == 0
+    assert (await speak.fetch()).committed_offset == 11
+
+
+async def test_what_does_not_exist_cannot_be_committed_in_a_transaction(producer):
+    await producer.add_offsets()
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert await producer.commit_offset(1, topic="nowhere") == unknown
+    assert await producer.commit_offset(1, group_id="") == ErrorCode.INVALID_GROUP_ID
+
+
+async def test_a_generation_of_no_group_is_illegal(producer):
+    await producer.add_offsets()
+    error = await producer.commit_offset(9, generation_id=3, member_id="m")
+    assert error == ErrorCode.ILLEGAL_GENERATION
+
+
+# Restarts
+
+
+async def test_groups_and_offsets_survive_a_restart(start_broker, speak_to, tmp_path):
+    first = await start_broker(tmp_path / "d")
+    speak = await speak_to(first)
+    await speak.create("t")
+    joined = await speak.join()
+    await speak.sync(joined)
+    me = {"member_id": joined.member_id, "generation_id_or_member_epoch": joined.generation_id}
+    assert await speak.commit(5, **me) == 0
+    await first.stop()
+
+    speak = await speak_to(await start_broker(tmp_path / "d"))
+    assert (await speak.fetch()).committed_offset == 5
+    beat = HeartbeatRequest(
+        group_id="g", generation_id=joined.generation_id, member_id=joined.member_id
+    )
+    assert (await speak.ask(beat, 4)).error_code == 0, "the member did not notice"
+    assert await speak.commit(6, **me) == 0
+
+
+@pytest.mark.parametrize("commit", [True, False])
+async def test_an_open_transactions_offsets_survive_a_restart(
+    start_broker, speak_to, tmp_path, commit
+):
+    first = await start_broker(tmp_path / "d")
+    speak = await speak_to(first)
+    await speak.create("t")
+    await speak.commit(5)
+    producer = await Producer.start(speak)
+    await producer.add_offsets()
+    assert await producer.commit_offset(9) == 0
+    await first.stop()
+
+    second = await start_broker(tmp_path / "d")
+    speak = producer.speak = await speak_to(second)
+    unstable = await speak.fetch(require_stable=True)
+    assert unstable.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT
+    assert await producer.end(commit) == 0
+    assert (await speak.fetch()).committed_offset == (9 if commit else 5)
+    await second.stop()
+
+    speak = await speak_to(await start_broker(tmp_path / "d"))
+    assert (await speak.fetch(require_stable=True)).committed_offset == (9 if commit else 5)
+
+
+async def test_requests_during_a_reload_are_told_to_wait_and_heartbeats_are_not_bothered(
+    broker, speak
+):
+    await speak.create("t")
+    await speak.commit(5)
+    shard = broker.groups.shards[partition_of("g", 50)]
+    shard.unload(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    broker.groups._loading.add(shard)
+    loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert await speak.commit(6) == loading
+    assert (await speak.join()).error_code == loading
+    beat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+    assert (await speak.ask(beat, 4)).error_code == 0
+    assert (await speak.ask(ListGroupsRequest(), 5)).error_code == loading
+    broker.groups._loading.discard(shard)
+    assert (await speak.fetch()).committed_offset == 5
+
+
+async def test_a_failing_disk_sends_everybody_away_and_comes_back_with_what_was_heard(
+    broker, speak, speak_to, until
+):
+    import asyncio
+
+    await speak.create("t")
+    assert await speak.commit(5) == 0
+    joined = await speak.join()
+    await speak.sync(joined)
+    other = await speak_to(broker)
+    waiting = asyncio.ensure_future(other.join())  # parked until the first comes back
+    shard = broker.groups.shards[partition_of("g", 50)]
+    await until(lambda: len(shard.machine.state.groups["g"].members) == 2)
+
+    shard.partition.log.offline = "a test pulled the plug"
+    me = {"member_id": joined.member_id, "generation_id_or_member_epoch": joined.generation_id}
+    assert await speak.commit(6, **me) == ErrorCode.NOT_COORDINATOR
+    assert (await waiting).error_code == ErrorCode.NOT_COORDINATOR
+    assert await speak.commit(6, **me) == ErrorCode.NOT_COORDINATOR
+
+    broker.partitions.reopen(shard.partition)
+    broker.groups._reload(shard)
+    assert (await speak.fetch()).committed_offset == 5
+    assert await speak.commit(6, **me) == 0
