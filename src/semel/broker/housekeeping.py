@@ -12,6 +12,10 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from semel.core.partition.compaction import CompactionPolicy
+from semel.store.compaction import CorruptSegment, compact_gently
+from semel.store.dirt import Dirt, filthiest, measure
+from semel.store.disk import DiskLog
 from semel.store.interface import StorageError
 
 if TYPE_CHECKING:
@@ -31,6 +35,7 @@ class Housekeeping:
         self._settings = partitions.broker.settings
         self._now_ms = partitions.broker.now_ms
         self._done_ms: dict[str, int] = {}
+        self._left_alone: set[Partition] = set()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -55,6 +60,10 @@ class Housekeeping:
         await self._each("reopening", REOPEN_MS, self.reopen)
         if self._is_due("checkpoint", CHECKPOINT_MS):
             self._partitions.store.checkpoint()
+        if settings["log.cleaner.enable"] and self._is_due(
+            "compaction", settings["log.cleaner.backoff.ms"]
+        ):
+            await self.compact()
 
     def retain(self, partition: Partition) -> None:
         if partition.log.offline is None:
@@ -68,6 +77,48 @@ class Housekeeping:
         """Try again where the disk failed: it may have room now."""
         if partition.log.offline is not None:
             self._partitions.reopen(partition)
+
+    async def compact(self) -> None:
+        """Compact the logs that are due, the dirtiest first."""
+        while (partition := self._filthiest()) is not None:
+            log, dirt = partition.log, self._dirt(partition)
+            assert isinstance(log, DiskLog)
+            policy = CompactionPolicy(partition.state)
+            try:
+                result = await compact_gently(log, policy, dirt, self._now_ms())
+            except (CorruptSegment, StorageError) as problem:
+                self._left_alone.add(partition)
+                logger.error(
+                    "compaction failed; this log is left alone from now on",
+                    extra={"partition": partition, "why": str(problem)},
+                )
+                continue
+            logger.info("compacted", extra={"partition": partition, **result._asdict()})
+            if result.cleaned_to <= dirt.first_offset:
+                return  # no progress: a single key map could not hold a batch's keys
+
+    def _filthiest(self) -> Partition | None:
+        due = [
+            (partition, self._dirt(partition), partition.log.config)
+            for partition in self._partitions
+            if partition.log.config.compact
+            and partition.log.offline is None
+            and isinstance(partition.log, DiskLog)
+            and partition not in self._left_alone
+        ]
+        return filthiest(due)
+
+    def _dirt(self, partition: Partition) -> Dirt:
+        log = partition.log
+        assert isinstance(log, DiskLog)
+        return measure(
+            log.segments(),
+            log.config,
+            log.cleaned_to,
+            log.start_offset,
+            partition.last_stable_offset,
+            self._now_ms(),
+        )
 
     async def _each(self, chore: str, every_ms: int, do: Callable[[Partition], None]) -> None:
         if not self._is_due(chore, every_ms):

@@ -26,7 +26,8 @@ from semel.broker.log_settings import log_config
 from semel.broker.partition import Partition
 from semel.broker.producer_ids import ProducerIds
 from semel.store.directory import DiskStore
-from semel.store.interface import Log
+from semel.store.interface import Log, StorageError
+from semel.store.memory import MemoryLog
 
 if TYPE_CHECKING:
     from semel.broker.server import Broker
@@ -40,9 +41,10 @@ class Partitions:
         self.store = DiskStore(broker.data, durability=broker.settings["durability"])
         self.sessions = FetchSessions(broker.settings["max.incremental.fetch.session.cache.slots"])
         self.producer_ids = ProducerIds(broker.catalog)
+        self._unopened: set[tuple[str, int]] = set()
         self._by_topic: dict[str, list[Partition]] = {}
         self._woken: set[Partition] = set()
-        self._housekeeping = Housekeeping(self)
+        self.housekeeping = Housekeeping(self)
 
     # Life
 
@@ -51,10 +53,10 @@ class Partitions:
         for topic in self.broker.catalog.topics.values():
             self.topic_created(topic)
         self.broker.catalog.listeners.append(self)
-        self._housekeeping.start()
+        self.housekeeping.start()
 
     async def stop(self) -> None:
-        self._housekeeping.stop()
+        self.housekeeping.stop()
         for partition in self:
             partition.snapshot()
         self.store.close()
@@ -110,24 +112,31 @@ class Partitions:
         logger.warning("back online", extra={"partition": partition})
 
     def _open_log(self, topic: Topic, index: int) -> Log:
+        """The log on disk, a new one, or, where the disk fails, one that refuses everything."""
         config = log_config(topic.config)
         try:
-            return self.store.open(topic.name, index, config)
-        except FileNotFoundError:
+            if (topic.name, index) in self._unopened:
+                self._unopened.remove((topic.name, index))
+                log = self.store.open(topic.name, index, config)
+                if log.topic_id == topic.id:
+                    return log
+                self.store.delete(topic.name, index)  # of an older topic of the same name
             return self.store.create(topic.name, index, topic.id, config)
+        except StorageError as problem:
+            logger.error("a partition is offline", extra={"why": str(problem)})
+            stand_in = MemoryLog(topic.name, index, topic.id, config)
+            stand_in.fail(problem)
+            return stand_in
 
     def _remove_unclaimed(self) -> None:
         """A crash between the catalog's record and the directories may leave one of them alone."""
-        topics = self.broker.catalog.topics
-        for name, index in self.store.list():
-            topic = topics.get(name)
-            if topic is None or index >= topic.partition_count or self._is_older(topic, index):
+        self._unopened = set(self.store.list())
+        for name, index in list(self._unopened):
+            topic = self.broker.catalog.topics.get(name)
+            if topic is None or index >= topic.partition_count:
                 logger.warning("removing a log that no topic claims", extra={"log": (name, index)})
+                self._unopened.remove((name, index))
                 self.store.delete(name, index)
-
-    def _is_older(self, topic: Topic, index: int) -> bool:
-        """The directory belongs to a deleted topic of the same name."""
-        return self.store.open(topic.name, index, log_config(topic.config)).topic_id != topic.id
 
     # Waking those who wait for data
 

@@ -112,6 +112,16 @@ class AbortedIndex:
     def drop_from(self, offset: int) -> None:
         self._cut(slice(bisect_left(self._last, offset), None))
 
+    def replace(
+        self, first_offset: int, end_offset: int, entries: list[AbortedTransaction]
+    ) -> None:
+        """Put these in place of all whose markers lie in [first_offset, end_offset)."""
+        where = slice(bisect_left(self._last, first_offset), bisect_left(self._last, end_offset))
+        self._producer[where] = array("q", (entry.producer_id for entry in entries))
+        self._first[where] = array("q", (entry.first_offset for entry in entries))
+        self._last[where] = array("q", (entry.last_offset for entry in entries))
+        self._stable[where] = array("q", (entry.last_stable_offset for entry in entries))
+
     def _cut(self, where: slice) -> None:
         for column in (self._producer, self._first, self._last, self._stable):
             del column[where]
