@@ -1,4 +1,8 @@
-"""AddOffsetsToTxn (API 25)."""
+"""AddOffsetsToTxn (API 25): adds a group's offsets to a transaction, ahead of TxnOffsetCommit.
+
+Versions. 1: a throttled answer comes at once. 2: PRODUCER_FENCED is possible. 3: flexible. 4:
+TRANSACTION_ABORTABLE is possible. Under KIP-890's protocol TxnOffsetCommit does this by itself.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""AddPartitionsToTxn (API 24)."""
+"""AddPartitionsToTxn (API 24): adds partitions to an ongoing transaction, or begins one with them.
+
+Versions. 0-3 are for clients, later ones for brokers. 1: a throttled answer comes at once. 2:
+PRODUCER_FENCED is possible. 3: flexible. 4: many transactions at once, and `verify_only`, by
+which a leader asks whether a partition belongs to the transaction. 5: TRANSACTION_ABORTABLE is
+possible.
+"""
 
 from __future__ import annotations
 

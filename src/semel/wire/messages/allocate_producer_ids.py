@@ -1,4 +1,7 @@
-"""AllocateProducerIds (API 67)."""
+"""AllocateProducerIds (API 67): a broker gets a block of producer ids from the controller.
+
+Versions. 0, flexible. Between brokers and controllers only, hence not advertised to clients.
+"""
 
 from __future__ import annotations
 

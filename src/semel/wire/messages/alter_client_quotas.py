@@ -1,4 +1,7 @@
-"""AlterClientQuotas (API 49)."""
+"""AlterClientQuotas (API 49): sets and removes quotas.
+
+Versions. 1: flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""AlterConfigs (API 33)."""
+"""AlterConfigs (API 33): replaces all configs of a resource; what is not named is reset.
+
+Versions. 1: a throttled answer comes at once. 2: flexible. Clients should use
+IncrementalAlterConfigs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""AlterUserScramCredentials (API 51)."""
+"""AlterUserScramCredentials (API 51): sets and removes SCRAM credentials; passwords travel salted.
+
+Versions. 0, flexible.
+"""
 
 from __future__ import annotations
 

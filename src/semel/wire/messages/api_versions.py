@@ -1,4 +1,10 @@
-"""ApiVersions (API 18)."""
+"""ApiVersions (API 18): what the broker speaks; the first request on most connections.
+
+Versions. 1: throttle time. 2: a throttled answer comes at once. 3: flexible, though never the
+answer's header; the client's name and version; features, supported and finalized. 4: a feature's
+lowest version may be 0. A broker answers an unknown version with error 35 in the format of
+version 0.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""ConsumerGroupDescribe (API 69)."""
+"""ConsumerGroupDescribe (API 69): state, members and assignments of KIP-848 groups.
+
+Versions. 0, flexible. 1: what kind each member is (classic or consumer).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""ConsumerGroupHeartbeat (API 68)."""
+"""ConsumerGroupHeartbeat (API 68): a member of a KIP-848 group joins, lives and leaves.
+
+Versions. 0, flexible. 1: subscriptions by regular expression, and members choose their own ids
+(KIP-1082).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""CreateAcls (API 30)."""
+"""CreateAcls (API 30): adds access rules.
+
+Versions. 1: pattern types (literal, prefixed). 2: flexible. 3: users as resources.
+"""
 
 from __future__ import annotations
 

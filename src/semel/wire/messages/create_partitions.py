@@ -1,4 +1,8 @@
-"""CreatePartitions (API 37)."""
+"""CreatePartitions (API 37): adds partitions to topics.
+
+Versions. 1: a throttled answer comes at once. 2: flexible. 3: THROTTLING_QUOTA_EXCEEDED is
+possible.
+"""
 
 from __future__ import annotations
 

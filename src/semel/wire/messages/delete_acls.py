@@ -1,4 +1,7 @@
-"""DeleteAcls (API 31)."""
+"""DeleteAcls (API 31): removes the access rules that match filters.
+
+Versions. 1: pattern types (literal, prefixed). 2: flexible. 3: users as resources.
+"""
 
 from __future__ import annotations
 

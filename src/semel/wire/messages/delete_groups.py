@@ -1,4 +1,7 @@
-"""DeleteGroups (API 42)."""
+"""DeleteGroups (API 42): deletes empty groups and their offsets.
+
+Versions. 1: a throttled answer comes at once. 2: flexible.
+"""
 
 from __future__ import annotations
 

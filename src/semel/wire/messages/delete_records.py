@@ -1,4 +1,7 @@
-"""DeleteRecords (API 21)."""
+"""DeleteRecords (API 21): moves the start of partitions' logs forward.
+
+Versions. 1: a throttled answer comes at once. 2: flexible.
+"""
 
 from __future__ import annotations
 

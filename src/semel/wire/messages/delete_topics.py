@@ -1,4 +1,8 @@
-"""DeleteTopics (API 20)."""
+"""DeleteTopics (API 20): deletes topics.
+
+Versions. 1: the oldest left. 2: a throttled answer comes at once. 3: TOPIC_DELETION_DISABLED is
+possible. 4: flexible. 5: error messages. 6: topics by name or id.
+"""
 
 from __future__ import annotations
 

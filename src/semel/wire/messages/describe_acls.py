@@ -1,4 +1,7 @@
-"""DescribeAcls (API 29)."""
+"""DescribeAcls (API 29): the access rules that match a filter.
+
+Versions. 1: pattern types (literal, prefixed). 2: flexible. 3: users as resources.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DescribeClientQuotas (API 48)."""
+"""DescribeClientQuotas (API 48): quotas of users, client ids and addresses.
+
+Versions. 1: flexible.
+"""
 
 from __future__ import annotations
 

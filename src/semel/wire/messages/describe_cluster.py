@@ -1,4 +1,7 @@
-"""DescribeCluster (API 60)."""
+"""DescribeCluster (API 60): brokers, controller and id of the cluster.
+
+Versions. 0, flexible. 1: brokers or controllers. 2: fenced brokers too, on demand.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""DescribeConfigs (API 32)."""
+"""DescribeConfigs (API 32): configs of topics, brokers and groups, with their sources.
+
+Versions. 1: sources and synonyms. 2: a throttled answer comes at once. 3: types and
+documentation. 4: flexible.
+"""
 
 from __future__ import annotations
 

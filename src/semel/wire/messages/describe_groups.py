@@ -1,4 +1,9 @@
-"""DescribeGroups (API 15)."""
+"""DescribeGroups (API 15): state and members of classic groups.
+
+Versions. 1: throttle time. 2: a throttled answer comes at once. 3: authorized operations on
+demand. 4: static members. 5: flexible. 6: GROUP_ID_NOT_FOUND and a message for groups that do not
+exist, which used to look dead.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DescribeProducers (API 61)."""
+"""DescribeProducers (API 61): the producers that a partition's leader knows (KIP-664).
+
+Versions. 0, flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""DescribeQuorum (API 55)."""
+"""DescribeQuorum (API 55): the metadata quorum's leader, voters, observers and their lag.
+
+Versions. 0, flexible. 1: when a replica last fetched and was last caught up. 2: messages, voters'
+addresses and directory ids.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DescribeTopicPartitions (API 75)."""
+"""DescribeTopicPartitions (API 75): topics with their partitions, in pages.
+
+Versions. 0, flexible. A cursor says where the next page begins.
+"""
 
 from __future__ import annotations
 

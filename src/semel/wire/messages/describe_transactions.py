@@ -1,4 +1,7 @@
-"""DescribeTransactions (API 65)."""
+"""DescribeTransactions (API 65): what a coordinator knows about transactional ids (KIP-664).
+
+Versions. 0, flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DescribeUserScramCredentials (API 50)."""
+"""DescribeUserScramCredentials (API 50): which users have SCRAM credentials, and which.
+
+Versions. 0, flexible. Null or no users means all.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""EndTxn (API 26)."""
+"""EndTxn (API 26): commits or aborts a transaction.
+
+Versions. 1: a throttled answer comes at once. 2: PRODUCER_FENCED is possible. 3: flexible. 4:
+TRANSACTION_ABORTABLE is possible. 5: every transaction gets an epoch of its own, and the answer
+says producer id and epoch of the next (KIP-890).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Fetch (API 1)."""
+"""Fetch (API 1): a consumer or follower reads record batches from partitions.
+
+Versions. 4: isolation level, last stable offset and aborted transactions. 5: log start offsets.
+6: KAFKA_STORAGE_ERROR is possible. 7: sessions, which only send what changed (KIP-227). 8: a
+throttled answer comes at once. 9: the leader epoch that the reader knows. 10: zstd is allowed.
+11: rack and preferred replica. 12: flexible; the epoch last read, so that divergence is noticed.
+13: topics by id. 14: tiered storage's error. 15: the replica's state in place of its id. 16: the
+answer names new leaders' addresses (KIP-951). 17: the follower's directory id (KIP-853). 18: the
+follower's high watermark (KIP-1166).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""FindCoordinator (API 10)."""
+"""FindCoordinator (API 10): which broker coordinates a group, a transactional id or a share group.
+
+Versions. 0: groups only. 1: key type, throttle time, error message. 2: a throttled answer comes
+at once. 3: flexible. 4: many keys at once. 5: TRANSACTION_ABORTABLE is possible. 6: share groups.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Heartbeat (API 12)."""
+"""Heartbeat (API 12): a member of a classic group says that it lives.
+
+Versions. 1: throttle time. 2: a throttled answer comes at once. 3: static members. 4: flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""IncrementalAlterConfigs (API 44)."""
+"""IncrementalAlterConfigs (API 44): sets, deletes, appends to or subtracts from single configs.
+
+Versions. 1: flexible.
+"""
 
 from __future__ import annotations
 

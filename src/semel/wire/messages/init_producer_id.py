@@ -1,4 +1,10 @@
-"""InitProducerId (API 22)."""
+"""InitProducerId (API 22): a producer gets its id and epoch, and fences its predecessors.
+
+Versions. 1: a throttled answer comes at once. 2: flexible. 3: the id and epoch that the producer
+has, to go on after an error (KIP-360). 4: PRODUCER_FENCED is possible, where older versions get
+INVALID_PRODUCER_EPOCH. 5: TRANSACTION_ABORTABLE is possible. 6: two-phase commit and prepared
+transactions (KIP-939), not stable in Kafka 4.3.1 and not advertised by it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""JoinGroup (API 11)."""
+"""JoinGroup (API 11): a member enters a classic group, or its next generation.
+
+Versions. 1: rebalance timeout. 2: throttle time. 3: a throttled answer comes at once. 4: a member
+without an id is given one and told to come again. 5: static members. 6: flexible. 7: the answer
+says the protocol type. 8: a reason for joining. 9: the answer can tell the leader to skip the
+assignment.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""LeaveGroup (API 13)."""
+"""LeaveGroup (API 13): members leave a classic group.
+
+Versions. 1: throttle time. 2: a throttled answer comes at once. 3: many members at once, static
+ones by instance id. 4: flexible. 5: a reason for leaving.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""ListConfigResources (API 74)."""
+"""ListConfigResources (API 74): the names of resources that have configs.
+
+Versions. 0, flexible: client metrics only, under the name ListClientMetricsResources. 1: any
+resource types (KIP-1142).
+"""
 
 from __future__ import annotations
 

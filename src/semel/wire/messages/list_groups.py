@@ -1,4 +1,8 @@
-"""ListGroups (API 16)."""
+"""ListGroups (API 16): the groups that this broker coordinates.
+
+Versions. 1: throttle time. 2: a throttled answer comes at once. 3: flexible. 4: states, in the
+answer and as a filter. 5: types (classic, consumer, ...), likewise.
+"""
 
 from __future__ import annotations
 

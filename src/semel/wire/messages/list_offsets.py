@@ -1,4 +1,10 @@
-"""ListOffsets (API 2)."""
+"""ListOffsets (API 2): offsets of partitions by time, or their first and last ones.
+
+Versions. 1: one offset and its timestamp. 2: isolation level, throttle time. 3: a throttled
+answer comes at once. 4: leader epochs. 5: OFFSET_NOT_AVAILABLE is possible. 6: flexible. 7: the
+largest timestamp can be asked for (-3). 8: the first local offset (-4). 9: the last tiered one
+(-5). 10: a time limit, for tiered storage. 11: the first offset waiting for its upload (-6).
+"""
 
 from __future__ import annotations
 

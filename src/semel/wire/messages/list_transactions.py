@@ -1,4 +1,8 @@
-"""ListTransactions (API 66)."""
+"""ListTransactions (API 66): a coordinator's transactions, filtered (KIP-664).
+
+Versions. 0, flexible. 1: only those that run longer than a duration. 2: only ids that match a
+regular expression.
+"""
 
 from __future__ import annotations
 

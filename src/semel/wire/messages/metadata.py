@@ -1,4 +1,11 @@
-"""Metadata (API 3)."""
+"""Metadata (API 3): brokers, topics and partition leaders.
+
+Versions. 0: no topics means all. 1: null means all and an empty list none; racks, controller,
+internal topics. 2: cluster id. 3: throttle time. 4: whether topics may be created by asking. 5:
+offline replicas. 6: a throttled answer comes at once. 7: leader epochs. 8: authorized operations
+on demand. 9: flexible. 10: topic ids in the answer. 11: the cluster's authorized operations moved
+to DescribeCluster. 12: topics can be asked for by id. 13: an error for the whole answer.
+"""
 
 from __future__ import annotations
 

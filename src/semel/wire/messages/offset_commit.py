@@ -1,4 +1,9 @@
-"""OffsetCommit (API 8)."""
+"""OffsetCommit (API 8): a group stores how far it has read.
+
+Versions. 2: the oldest left, with a retention time. 3: throttle time. 4: a throttled answer comes
+at once. 5: no retention time any more. 6: leader epochs. 7: static members. 8: flexible. 9:
+usable by KIP-848 groups, whose member epoch goes where the generation was. 10: topics by id.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""OffsetDelete (API 47)."""
+"""OffsetDelete (API 47): deletes a group's committed offsets of topics that it does not read.
+
+Versions. 0, and never flexible.
+"""
 
 from __future__ import annotations
 

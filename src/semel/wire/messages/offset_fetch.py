@@ -1,4 +1,10 @@
-"""OffsetFetch (API 9)."""
+"""OffsetFetch (API 9): how far groups have read.
+
+Versions. 1: the oldest left. 2: null topics mean all; an error for the whole group. 3: throttle
+time. 4: a throttled answer comes at once. 5: leader epochs. 6: flexible. 7: `require_stable`,
+which waits for open transactions. 8: many groups at once. 9: member and epoch of KIP-848 groups.
+10: topics by id.
+"""
 
 from __future__ import annotations
 

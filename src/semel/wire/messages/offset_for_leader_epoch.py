@@ -1,4 +1,7 @@
-"""OffsetForLeaderEpoch (API 23)."""
+"""OffsetForLeaderEpoch (API 23): where a leader epoch ended, to notice diverged logs.
+
+Versions. 2: the leader epoch that the asker knows, throttle time. 3: replica id. 4: flexible.
+"""
 
 from __future__ import annotations
 

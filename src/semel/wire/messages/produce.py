@@ -1,4 +1,11 @@
-"""Produce (API 0)."""
+"""Produce (API 0): a producer appends record batches to partitions.
+
+Versions. 3: record batches of format 2, with a transactional id. 4: KAFKA_STORAGE_ERROR is
+possible. 5: the answer tells the log's start offset. 7: zstd is allowed. 8: the answer names the
+records at fault. 9: flexible. 10: the answer names the new leader (KIP-951). 11:
+TRANSACTION_ABORTABLE is possible. 12: adds its partitions to the transaction by itself (KIP-890).
+13: topics by id.
+"""
 
 from __future__ import annotations
 

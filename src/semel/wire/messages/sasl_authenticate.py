@@ -1,4 +1,7 @@
-"""SaslAuthenticate (API 36)."""
+"""SaslAuthenticate (API 36): carries the tokens of a SASL exchange.
+
+Versions. 1: how long the session is valid, so that the client can renew it. 2: flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""SaslHandshake (API 17)."""
+"""SaslHandshake (API 17): a client says which SASL mechanism it will use.
+
+Versions. 0: raw SASL tokens follow. 1: tokens follow inside SaslAuthenticate. Never flexible.
+"""
 
 from __future__ import annotations
 

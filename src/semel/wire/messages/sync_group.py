@@ -1,4 +1,8 @@
-"""SyncGroup (API 14)."""
+"""SyncGroup (API 14): a classic group's leader hands in the assignment, members get their part.
+
+Versions. 1: throttle time. 2: a throttled answer comes at once. 3: static members. 4: flexible.
+5: protocol type and name, checked by the broker and told to the member.
+"""
 
 from __future__ import annotations
 

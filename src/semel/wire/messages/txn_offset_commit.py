@@ -1,4 +1,9 @@
-"""TxnOffsetCommit (API 28)."""
+"""TxnOffsetCommit (API 28): a group's offsets that become valid with a transaction.
+
+Versions. 1: a throttled answer comes at once. 2: leader epochs. 3: flexible; generation, member
+and instance id, so that members that were left behind are refused (KIP-447). 4:
+TRANSACTION_ABORTABLE is possible. 5: adds the offsets to the transaction by itself (KIP-890).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""UpdateFeatures (API 57)."""
+"""UpdateFeatures (API 57): raises or lowers features such as transaction.version.
+
+Versions. 0, flexible. 1: upgrade types in place of a flag, and a dry run. 2: one result for all
+features.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""WriteTxnMarkers (API 27)."""
+"""WriteTxnMarkers (API 27): a coordinator writes commit or abort markers into partitions.
+
+Versions. 1: flexible, the oldest left. 2: the transaction version, which decides how strictly
+epochs are compared (KIP-1228).
+"""
 
 from __future__ import annotations
 

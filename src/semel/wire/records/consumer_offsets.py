@@ -1,4 +1,11 @@
-"""Records of __consumer_offsets."""
+"""The records of `__consumer_offsets` that every group has: offsets, and classic groups.
+
+The key's bytes begin with its type (API_KEY, two bytes), the value's with its version (two
+bytes); neither is part of these messages. Offsets: 1 had an expiry of its own, 3 added the leader
+epoch, 4 is flexible with the topic id as a tag. Groups: 1 added the rebalance timeout, 2 the time
+of the last change, 3 static members, 4 is flexible. Kafka 4.3.1 writes version 4 of offsets (1
+where a client asked for an expiry) and 3 of groups.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""What members of a classic group put into JoinGroup and SyncGroup."""
+"""What members of a classic group tell each other inside JoinGroup and SyncGroup.
+
+The broker passes these on unread; consumers write and read them, each with its version (two
+bytes) before it. A reader that meets a newer version reads it as the newest it knows.
+Subscriptions: 1 added the partitions owned, for cooperative assignors; 2 the generation they are
+from; 3 the rack. Assignments were only renumbered along with them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Records of __transaction_state."""
+"""The records of `__transaction_state`: what a transaction coordinator knows of an id.
+
+The key's bytes begin with its type (API_KEY, two bytes), the value's with its version (two
+bytes); neither is part of these messages. Value version 0 is written under transaction version 0;
+1 is flexible and carries, tagged, the previous and next producer id, the next epoch and the
+client's transaction version (KIP-890), so that an older Kafka can read past them.
+"""
 
 from __future__ import annotations
 
