@@ -110,7 +110,8 @@ class Client:
     def _write(self) -> None:
         assert self.open is not None
         index = self.world.dice.randrange(len(self.world.partitions))
-        careless = self.world.dice.random() < 0.02
+        # Where markers come late, version 1 has no defence against this (KIP-890 tells why).
+        careless = self.world.markers_first and self.world.dice.random() < 0.02
         if self.version < 2 and index not in self._added and not careless:
             self._ask(Request(self, "add", self.identity, index))
             return

@@ -306,7 +306,7 @@ class World:
 
     def _append_marker(self, delivery: Delivery) -> None:
         order, index = delivery.owed.order, delivery.partition
-        if self.dice.random() < 0.05:
+        if not self.markers_first and self.dice.random() < 0.05:
             self._hear_marker(delivery, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
         marker = marker_of(order.producer_id, order.epoch, order.commit, delivery.coordinator_epoch)
