@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, CreatePartitions, Metadata and DescribeTopicPartitions on the wire."""
+"""Topics on the wire: created, deleted, grown, and told by Metadata and DescribeTopicPartitions."""
 
 import uuid
 

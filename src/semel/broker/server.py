@@ -69,11 +69,14 @@ class Broker:
         self._dispatcher = Dispatcher(self)
         self._listener = Listener(self._dispatcher.receive, ListenerLimits())
         self._started: list[Any] = []
+        self._stopped = False
         self._tasks: set[asyncio.Task[Any]] = set()
 
     # Life
 
     async def start(self) -> None:
+        if hasattr(self, "loop"):
+            raise RuntimeError("A broker starts once: make a new one on the same directory.")
         self.loop = asyncio.get_running_loop()
         self._directory.lock()
         try:
@@ -89,7 +92,10 @@ class Broker:
         log.info("listening", extra={"address": self.bootstrap_servers, "data": self.data})
 
     async def stop(self) -> None:
-        """Answer what was started, then stop the parts in reverse order."""
+        """Answer what was started, then stop the parts in reverse order. Again does nothing."""
+        if self._stopped:
+            return
+        self._stopped = True
         await self._listener.stop()
         await self._stop_parts()
         if self._temporary is not None:
