@@ -102,9 +102,11 @@ class ClaimService:
         self._answer(self.claims.claim(number, released, wanted))
 
     def _answer(self, replies: list[Reply]) -> None:
+        targets = [grant.target for reply in replies for grant in reply.grants]
         try:
             # Under the older protocol the coordinator must know a partition before its leader does.
-            self._before_grant(grant.target for reply in replies for grant in reply.grants)
+            if targets:
+                self._before_grant(targets)
         except Exception as error:
             self.claims.doom(f"a partition could not be added to the transaction: {error}")
         if self.claims.doomed and not self._announced:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from semel.client.lent import Lender, Lent, Outcome, Refused
 from semel.client.lent_wire import Cluster, KafkaError, Security, Unreachable
 from semel.spark.claim_service import ClaimService
-from semel.spark.claims import Report
+from semel.spark.claims import Report, Target
 from semel.spark.ledger import LEDGER_TOPIC, Entry, Ledger, Verdict, judge
 from semel.spark.streams import RunningBatch, running_batch, source_positions
 from semel.spark.writer import STATISTICS, TaskWriter
@@ -47,8 +47,8 @@ class _Again(Exception):
     """This attempt is aborted; the batch may run again."""
 
 
-def _nothing(point: str) -> None:
-    """Where tests strike."""
+def _nothing(point: str, batch: int) -> None:
+    """A place in a batch's life, named so that tests can strike there."""
 
 
 @dataclass
@@ -66,7 +66,7 @@ class ExactlyOnceSink:
     attempts: int = ATTEMPTS
     allow_unverified: bool = False
     settings: dict[str, str] = field(default_factory=dict, repr=False)
-    at: Callable[[str], None] = field(default=_nothing, repr=False)
+    at: Callable[[str, int], None] = field(default=_nothing, repr=False)
 
     def __post_init__(self) -> None:
         if not self.application:
@@ -94,7 +94,7 @@ class ExactlyOnceSink:
         refuse_connect(batch)
         running = running_batch(batch, batch_id)
         if running.run_id != self._run_id:
-            self._take_over(batch)
+            self._take_over(batch, batch_id)
             self._run_id = running.run_id
         verdict = judge(self.application, self._committed, running.entry)
         if verdict is Verdict.SKIP:
@@ -111,13 +111,13 @@ class ExactlyOnceSink:
 
     # ------------------------------------------------------------------ once per run
 
-    def _take_over(self, batch: DataFrame) -> None:
+    def _take_over(self, batch: DataFrame, batch_id: int) -> None:
         """Fence first, then look: what is read earlier may be overtaken by the former driver."""
         refuse_speculation(batch)
-        self.at("before fence")
+        self.at("before fence", batch_id)
         self._ledger.create()
         self._lender.fence()
-        self.at("after fence")
+        self.at("after fence", batch_id)
         self._committed = self._ledger.read()
         log.info("%s: last committed: %s", self.application, self._committed)
 
@@ -154,7 +154,7 @@ class ExactlyOnceSink:
     def _attempt(self, columns: DataFrame, entry: Entry) -> None:
         lent = self._lender.lend()
         try:
-            self._write(columns, lent)
+            self._write(columns, lent, entry.batch)
             self._finish(entry)
         except _Again:
             self._lender.abort()
@@ -169,11 +169,18 @@ class ExactlyOnceSink:
             raise
         self._settle(entry)
 
-    def _write(self, columns: DataFrame, lent: Lent) -> None:
+    def _write(self, columns: DataFrame, lent: Lent, batch: int) -> None:
         """Run the job and account for every row."""
-        job = _Job(columns, self.at)
+
+
+        def before_grant(targets: Iterable[Target]) -> None:
+            self.at("grant", batch)
+            self._lender.add_partitions(targets)
+
+        self.at("before job", batch)
+        job = _Job(columns)
         service = ClaimService(
-            lent.token, job.bind_address, self._lender.add_partitions, job.cancel
+            lent.token, job.bind_address, before_grant, job.cancel
         )
         try:
             reports = job.run(self._writer(lent, job.address, service.port))
@@ -190,14 +197,14 @@ class ExactlyOnceSink:
         self.rows += sum(report.rows for report in reports)
 
     def _finish(self, entry: Entry) -> None:
-        self.at("before ledger")
+        self.at("before ledger", entry.batch)
         self._ledger.write(self._lender, entry)
         self._lender.commit_offsets(self.group or self.application, self._positions(entry))
-        self.at("before commit")
+        self.at("before commit", entry.batch)
 
     def _settle(self, entry: Entry) -> None:
         outcome = self._lender.commit()
-        self.at("after commit")
+        self.at("after commit", entry.batch)
         if outcome is Outcome.COMMITTED:
             return
         # Ends whatever is open, or says that another driver has taken over; then the ledger knows.
@@ -236,9 +243,8 @@ class ExactlyOnceSink:
 class _Job:
     """The one Spark job of an attempt, which can be cancelled from another thread."""
 
-    def __init__(self, columns: DataFrame, at: Callable[[str], None]) -> None:
+    def __init__(self, columns: DataFrame) -> None:
         self._columns = columns
-        self._at = at
         self._tag = f"semel-{uuid.uuid4().hex}"
         self._context = columns.sparkSession.sparkContext
         settings = self._context.getConf()
@@ -246,13 +252,11 @@ class _Job:
         self.bind_address = settings.get("spark.driver.bindAddress", self.address) or self.address
 
     def run(self, writer: TaskWriter) -> list[Report]:
-        self._at("before job")
         self._context.addJobTag(self._tag)
         try:
             rows = self._columns.mapInArrow(writer, STATISTICS).collect()
         finally:
             self._context.removeJobTag(self._tag)
-        self._at("after job")
         return [Report(row.partition, row.attempt, row.rows) for row in rows]
 
     def cancel(self, reason: str) -> None:

@@ -1,0 +1,158 @@
+"""A broker, a Spark session, and an independent reader to count with."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from semel.spark import session
+from semel.testing.apache_kafka import ApacheKafka
+
+READ_COMMITTED, READ_UNCOMMITTED = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
+_DRIVER = Path(__file__).with_name("crash_driver.py")
+
+
+class World:
+    """One broker, as the tests see it: by a client that this project did not write."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self.admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def topic(self, partitions: int = 4) -> str:
+        name = f"topic-{uuid.uuid4().hex[:8]}"
+        for future in self.admin.create_topics([NewTopic(name, partitions, 1)]).values():
+            future.result()
+        return name
+
+    def producer(self, **settings) -> Producer:
+        return Producer({"bootstrap.servers": self.bootstrap, **settings})
+
+    def messages(self, *topics: str, isolation: str = "read_committed") -> list:
+        """Everything in the topics, read to the end of every partition."""
+        if isolation == "read_committed":
+            self.wait_until_stable(*topics)
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": f"reader-{uuid.uuid4().hex}",
+                "auto.offset.reset": "earliest",
+                "isolation.level": isolation,
+                "enable.partition.eof": True,
+                "enable.auto.commit": False,
+            }
+        )
+        with contextlib.closing(consumer):
+            metadata = self.admin.list_topics(timeout=30).topics
+            left = {(t, p) for t in topics for p in metadata[t].partitions}
+            consumer.subscribe(list(topics))
+            found = []
+            while left:
+                message = consumer.poll(30)
+                assert message is not None, f"nothing more from {left}"
+                if message.error():
+                    left.discard((message.topic(), message.partition()))
+                else:
+                    found.append(message)
+            return found
+
+    def wait_until_stable(self, *topics: str) -> None:
+        """A commit is answered before its markers are written: wait for the last of them."""
+        metadata = self.admin.list_topics(timeout=30).topics
+        places = [TopicPartition(t, p) for t in topics for p in metadata[t].partitions]
+        for _ in range(600):
+            if self._ends(places, READ_COMMITTED) == self._ends(places, READ_UNCOMMITTED):
+                return
+            threading.Event().wait(0.05)
+        raise AssertionError(f"a transaction stays open over {topics}")
+
+    def _ends(self, places, isolation) -> dict:
+        latest = {place: OffsetSpec.latest() for place in places}
+        found = self.admin.list_offsets(latest, isolation_level=isolation)
+        return {place: future.result().offset for place, future in found.items()}
+
+    def values(self, *topics: str) -> Counter:
+        return Counter(message.value().decode() for message in self.messages(*topics))
+
+
+@pytest.fixture(scope="session")
+def kafka():
+    # A transaction that times out is noticed at once instead of after ten seconds.
+    settings = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
+    with ApacheKafka(settings) as broker:
+        yield World(broker.bootstrap)
+
+
+@pytest.fixture(scope="session")
+def spark():
+    found = session(
+        "tests",
+        "local[2,3]",
+        spark__ui__enabled=False,
+        spark__sql__shuffle__partitions=2,
+    )
+    found.sparkContext.setLogLevel("OFF")
+    yield found
+    found.stop()
+
+
+class Lines:
+    """A directory of text files, one micro-batch each, whose rows are all different."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.directory.mkdir()
+        self.rows: list[str] = []
+        self._files = 0
+
+    def add(self, count: int = 100) -> list[str]:
+        rows = [f"row-{len(self.rows) + i:06d}" for i in range(count)]
+        path = self.directory / f"{self._files:04d}.txt"
+        path.write_text("".join(f"{row}\n" for row in rows))
+        # Spark takes files by their time of change.
+        os.utime(path, (1_700_000_000 + self._files, 1_700_000_000 + self._files))
+        self.rows += rows
+        self._files += 1
+        return rows
+
+    def stream(self, spark):
+        reader = spark.readStream.schema("value string").option("maxFilesPerTrigger", 1)
+        return reader.text(str(self.directory)).selectExpr("value AS key", "value")
+
+
+@pytest.fixture
+def lines(tmp_path):
+    return Lines(tmp_path / "input")
+
+
+@pytest.fixture
+def run_driver():
+    """Run a driver in its own process until it ends or dies; nothing of it stays behind."""
+
+    def run(**plan) -> subprocess.CompletedProcess:
+        process = subprocess.Popen(
+            [sys.executable, str(_DRIVER), json.dumps(plan)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            output, _ = process.communicate(timeout=100)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        return subprocess.CompletedProcess(process.args, process.returncode, output)
+
+    return run

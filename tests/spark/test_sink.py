@@ -1,0 +1,295 @@
+"""The sink on a real Spark and a real broker: what arrives, and what is refused."""
+
+import shutil
+import threading
+from collections import Counter
+from datetime import UTC, datetime
+
+import pytest
+from pyspark.errors.exceptions.captured import StreamingQueryException
+
+from semel.client.lent import Refused
+from semel.spark import ExactlyOnceSink, start
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture
+def job(kafka, lines, spark, tmp_path):
+    return Job(kafka, lines, spark, tmp_path)
+
+
+class Job:
+    """A query from files into a topic that can be run, stopped and run again."""
+
+    def __init__(self, kafka, lines, spark, directory):
+        self.kafka, self.lines, self.spark = kafka, lines, spark
+        self.topic = kafka.topic()
+        self.application = f"app-{self.topic}"
+        self.checkpoint = directory / "checkpoint"
+
+    def sink(self, **settings):
+        settings = {"topic": self.topic, "application": self.application, **settings}
+        return ExactlyOnceSink(self.kafka.bootstrap, **settings)
+
+    def run(self, rows=None, checkpoint=None, mode="append", **settings):
+        sink = self.sink(**settings)
+        rows = self.lines.stream(self.spark) if rows is None else rows
+        writer = rows.writeStream.foreachBatch(sink).outputMode(mode).trigger(availableNow=True)
+        where = str(checkpoint or self.checkpoint)
+        writer.option("checkpointLocation", where).start().awaitTermination()
+        return sink
+
+    def forget_last_commit(self):
+        commits = self.checkpoint / "commits"
+        last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+        for name in (str(last), f".{last}.crc"):
+            (commits / name).unlink(missing_ok=True)
+
+    def assert_exactly_once(self):
+        assert self.kafka.values(self.topic) == Counter(self.lines.rows)
+
+
+def test_every_column_arrives_as_spark_s_own_sink_would_write_it(job):
+    job.lines.add(20)
+    # A recent one: the broker deletes old segments by the time of their records.
+    moment = datetime.now(UTC).replace(microsecond=678000)
+    rows = job.lines.stream(job.spark).selectExpr(
+        "CASE WHEN value < 'row-000010' THEN key END AS key",
+        "CASE WHEN value != 'row-000003' THEN encode(value, 'utf-8') END AS value",
+        "array(named_struct('key', 'h', 'value', encode(value, 'utf-8'))) AS headers",
+        "CASE WHEN value = 'row-000015' THEN 2 END AS partition",
+        f"TIMESTAMP '{moment.isoformat()}' AS timestamp",
+    )
+    job.run(rows, compression="zstd")
+    messages = job.kafka.messages(job.topic)
+    assert len(messages) == 20
+    by_header = {dict(m.headers())["h"].decode(): m for m in messages}
+    assert by_header["row-000003"].value() is None
+    assert by_header["row-000003"].key() == b"row-000003"
+    assert by_header["row-000012"].key() is None
+    assert by_header["row-000015"].partition() == 2
+    expected = datetime(2024, 1, 2, 3, 4, 5, 678000, UTC).timestamp() * 1000
+    assert {m.timestamp()[1] for m in messages} == {round(expected)}
+
+
+def test_keyed_rows_land_where_kafka_s_own_partitioner_puts_them(job):
+    rows = job.lines.add(50)
+    other = job.kafka.topic()
+    producer = job.kafka.producer(partitioner="murmur2_random")
+    for row in rows:
+        producer.produce(other, row, key=row)
+    producer.flush()
+    job.run()
+    place = {m.value(): m.partition() for m in job.kafka.messages(job.topic)}
+    assert place == {m.value(): m.partition() for m in job.kafka.messages(other)}
+
+
+def test_many_topics_many_tasks_and_rows_without_keys(job):
+    job.lines.add(300)
+    topics = [job.kafka.topic(3), job.kafka.topic(1)]
+    choice = f"CASE WHEN value < 'row-000100' THEN '{topics[0]}' ELSE '{topics[1]}' END AS topic"
+    rows = job.lines.stream(job.spark).repartition(7).selectExpr("value", choice)
+    job.run(rows, topic=None)
+    assert job.kafka.values(*topics) == Counter(job.lines.rows)
+    assert sum(job.kafka.values(topics[0]).values()) == 100
+
+
+def test_a_batch_without_rows_is_committed_too(job):
+    job.lines.add(10)
+    sink = job.run(job.lines.stream(job.spark).where("value = 'nothing'"))
+    assert sink.rows == 0
+    assert sink._committed.batch == 0
+    assert job.kafka.values(job.topic) == Counter()
+
+
+def test_a_forgotten_commit_entry_does_not_repeat_the_batch(job):
+    job.lines.add(100)
+    job.run()
+    job.forget_last_commit()
+    job.lines.add(50)
+    assert job.run().rows == 50
+    job.assert_exactly_once()
+
+
+def test_an_old_checkpoint_is_refused_and_nothing_is_written(job, tmp_path):
+    job.lines.add(30)
+    job.run()
+    shutil.copytree(job.checkpoint, tmp_path / "old")
+    for _ in range(2):
+        job.lines.add(30)
+        job.run()
+    with pytest.raises(StreamingQueryException, match="neither that batch nor the next"):
+        job.run(checkpoint=tmp_path / "old")
+    job.assert_exactly_once()
+
+
+def test_a_new_checkpoint_begins_a_new_lineage_and_says_so(job, tmp_path, caplog):
+    job.lines.add(30)
+    job.run()
+    assert job.run(checkpoint=tmp_path / "new").rows == 30
+    assert "new lineage" in caplog.text
+    assert set(job.kafka.values(job.topic).values()) == {2}
+
+
+def test_a_task_that_fails_after_writing_makes_the_whole_batch_run_again(job, tmp_path, caplog):
+    job.lines.add(2000)
+    flag = tmp_path / "failed"
+
+    def fail_once(batches):
+        yield from batches
+        if not flag.exists():
+            flag.touch()
+            raise RuntimeError("a task fails on purpose")
+
+    rows = (
+        job.lines.stream(job.spark).repartition(2).mapInArrow(fail_once, "key string, value string")
+    )
+    # Small batches leave early: something is written before the failure.
+    job.run(rows, batch_bytes=1)
+    job.assert_exactly_once()
+
+
+def test_a_failing_query_leaves_nothing_visible_and_goes_on_when_repaired(job, tmp_path):
+    job.lines.add(100)
+    broken = tmp_path / "broken"
+    broken.touch()
+
+    def maybe(batches):
+        for batch in batches:
+            yield batch
+            if broken.exists():
+                raise RuntimeError("broken on purpose")
+
+    rows = job.lines.stream(job.spark).mapInArrow(maybe, "key string, value string")
+    with pytest.raises(StreamingQueryException, match="broken on purpose"):
+        job.run(rows)
+    assert job.kafka.values(job.topic) == Counter()
+    broken.unlink()
+    job.run(rows)
+    job.assert_exactly_once()
+
+
+def test_a_transaction_that_times_out_is_run_again(job, caplog):
+    job.lines.add(100)
+    waited = []
+
+    def wait_for_the_timeout(point, batch):
+        if point == "before commit" and not waited:
+            waited.append(threading.Event().wait(3))
+
+    job.run(transaction_timeout_ms=1000, at=wait_for_the_timeout)
+    assert "aborted" in caplog.text
+    job.assert_exactly_once()
+
+
+def test_a_zombie_that_sends_after_the_commit_is_refused(job):
+    from semel.client.lent_wire import Cluster, KafkaError
+
+    job.lines.add(10)
+    lent = []
+    sink = job.sink()
+    lend = sink._lender.lend
+
+    def remember():
+        lent.append(lend())
+        return lent[-1]
+
+    sink._lender.lend = remember
+    start(
+        job.lines.stream(job.spark), sink, str(job.checkpoint), availableNow=True
+    ).awaitTermination()
+    from semel.client.lent import Lender
+
+    zombie = Lender(Cluster(job.kafka.bootstrap), lent[0].transactional_id, 60_000)
+    zombie.protocol, zombie.producer_id, zombie.epoch = 2, lent[0].producer_id, lent[0].epoch
+    with pytest.raises(KafkaError, match="INVALID_PRODUCER_EPOCH"):
+        zombie.write(job.topic, 0, b"zombie", b"zombie")
+    job.assert_exactly_once()
+
+
+def test_two_drivers_of_one_application_fence_each_other_with_a_clear_word(job, tmp_path):
+    job.lines.add(10)
+    first, second = [], []
+
+    def overtake(point, batch):
+        if point == "before commit" and not second:
+            second.append(job.run(checkpoint=tmp_path / "other"))
+
+    with pytest.raises(StreamingQueryException, match="another driver has taken over"):
+        first.append(job.run(at=overtake))
+    job.assert_exactly_once()
+
+
+def test_another_application_s_open_transaction_over_the_ledger_is_waited_for(job, caplog):
+    job.lines.add(40)
+    job.run()
+    job.forget_last_commit()
+    stranger = job.kafka.producer(**{"transactional.id": f"stranger-{job.topic}"})
+    stranger.init_transactions()
+    stranger.begin_transaction()
+    stranger.produce("semel-ledger", b"{}", key="somebody else")
+    stranger.flush()
+    ended = threading.Timer(3, stranger.commit_transaction)
+    ended.start()
+    assert job.run().rows == 0
+    ended.join()
+    assert "waiting for another application" in caplog.text
+    job.assert_exactly_once()
+
+
+@pytest.mark.parametrize("store", ["default", pytest.param("rocksdb", marks=pytest.mark.soak)])
+def test_a_stateful_query_goes_on_across_a_skipped_batch(job, store):
+    if store == "rocksdb":
+        name = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        job.spark.conf.set("spark.sql.streaming.stateStore.providerClass", name)
+
+    def counts():
+        rows = job.lines.stream(job.spark)
+        totals = rows.selectExpr("substr(value, -1) AS digit").groupBy("digit").count()
+        return totals.selectExpr("digit AS key", "cast(count AS string) AS value")
+
+    try:
+        for _ in range(2):
+            job.lines.add(100)
+            job.run(counts(), mode="update")
+            job.forget_last_commit()
+        job.lines.add(100)
+        job.run(counts(), mode="update")
+    finally:
+        job.spark.conf.unset("spark.sql.streaming.stateStore.providerClass")
+    values = job.kafka.values(job.topic)
+    assert values == Counter({"10": 10, "20": 10, "30": 10})
+
+
+def test_source_offsets_of_other_sources_are_not_committed_anywhere(job):
+    job.lines.add(5)
+    job.run(group=f"group-{job.topic}")
+    assert job.kafka.values(job.topic) == Counter(job.lines.rows)
+
+
+def test_a_timeout_that_the_broker_does_not_allow_is_refused_with_both_numbers(job):
+    job.lines.add(1)
+    with pytest.raises(
+        StreamingQueryException, match="86400000 ms here, but the broker allows 900000"
+    ):
+        job.run(transaction_timeout_ms=86_400_000)
+
+
+def test_speculation_and_use_outside_a_query_are_refused(job, spark):
+    rows = spark.range(1).selectExpr("cast(id AS string) AS value")
+    with pytest.raises(Refused, match="inside foreachBatch"):
+        job.sink()(rows, 0)
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        (["key"], "needs a column `value`"),
+        (["cast(1 AS int) AS value"], "must be string or binary, not int"),
+    ],
+)
+def test_columns_that_do_not_fit_are_named(job, columns, sentence):
+    job.lines.add(1)
+    with pytest.raises(StreamingQueryException, match=sentence):
+        job.run(job.lines.stream(job.spark).selectExpr(*columns))
