@@ -14,7 +14,7 @@ from semel.store.checkpoints import LogName
 from semel.store.commit import Syncer
 from semel.store.disk import DiskLog
 from semel.store.files import FilePool, Files, OpenFile
-from semel.store.interface import LogConfig, StorageError, Store
+from semel.store.interface import Log, LogConfig, StorageError, Store
 
 _DIRECTORY = re.compile(r"(.+)-(\d+)")
 # How many logs a clean stop syncs at a time: each holds three descriptors meanwhile.
@@ -155,7 +155,7 @@ class DiskStore(Store):
 
     # What logs ask of their store
 
-    def start_offset_moved(self, log: DiskLog) -> None:
+    def start_offset_moved(self, log: Log) -> None:
         self._start_offsets[log.topic, log.partition] = log.start_offset
         self._write(checkpoints.START_OFFSETS, self._start_offsets)
 
@@ -163,11 +163,11 @@ class DiskStore(Store):
         due_ms = self.clock() + delay_ms
         self._doomed += [(due_ms, path) for path in paths]
 
-    def cleaned_to(self, log: DiskLog) -> int:
+    def cleaned_to(self, log: Log) -> int:
         """The first offset that compaction has not seen yet."""
         return self._cleaner_offsets.get((log.topic, log.partition), 0)
 
-    def set_cleaned_to(self, log: DiskLog, offset: int) -> None:
+    def set_cleaned_to(self, log: Log, offset: int) -> None:
         self._cleaner_offsets[log.topic, log.partition] = offset
         self._write(checkpoints.CLEANER_OFFSETS, self._cleaner_offsets)
 

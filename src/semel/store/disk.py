@@ -1,22 +1,18 @@
 """A log on disk, in Kafka's layout: segments, rolled and read, appended to without a copy."""
 
-import errno
 import os
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from typing import Protocol
-from uuid import UUID
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
-from semel.store import checkpoints, recovery, retention
-from semel.store.commit import GroupCommit, Syncer
-from semel.store.files import FilePool, OpenFile, replace_file, write_all
+from semel.store import recovery, retention
+from semel.store.commit import GroupCommit
+from semel.store.files import OpenFile
 from semel.store.interface import (
     DURABLE,
     NO_LIMIT,
     Buffer,
-    Log,
     LogConfig,
     OffsetOutOfRange,
     Region,
@@ -25,30 +21,11 @@ from semel.store.interface import (
     Ticket,
     TimestampOffset,
 )
-from semel.store.segment import Segment, name_of, places
-
-# The log comes last: as long as it is there, recovery takes the segment for present.
-_SEGMENT_SUFFIXES = ("index", "timeindex", "txnindex", "log")
+from semel.store.log_files import LogFiles, Surroundings, epochs_from
+from semel.store.segment import Segment, places
 
 
-class Surroundings(Protocol):
-    """What a log needs of the store it lives in."""
-
-    pool: FilePool
-    syncer: Syncer
-    fsync: bool
-    clock: Callable[[], int]
-
-    def start_offset_moved(self, log: "DiskLog") -> None: ...
-
-    def cleaned_to(self, log: "DiskLog") -> int: ...
-
-    def set_cleaned_to(self, log: "DiskLog", offset: int) -> None: ...
-
-    def delete_later(self, paths: Sequence[str], delay_ms: int) -> None: ...
-
-
-class DiskLog(Log):
+class DiskLog(LogFiles):
     """One partition's directory."""
 
     def __init__(
@@ -62,18 +39,9 @@ class DiskLog(Log):
         recovery_point: int = 0,
         clean: bool = False,
     ) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.config = config
-        self.offline: StorageError | None = None
-        self.directory = directory
-        self._store = store
-        self._files = store.pool.files
-        self._fsync = store.fsync
+        super().__init__(store, directory, topic, partition, config)
         self._commit = GroupCommit(self._files, store.syncer, self._fail)
         with self._guard():
-            self.topic_id: UUID = checkpoints.read_topic_id(f"{directory}/{checkpoints.METADATA}")
-            self._epochs = checkpoints.read_epochs(f"{directory}/{checkpoints.LEADER_EPOCHS}")
             self._load(start_offset, recovery_point, clean)
 
     def _load(self, start_offset: int, recovery_point: int, clean: bool) -> None:
@@ -190,7 +158,7 @@ class DiskLog(Log):
         try:
             while offset < end:
                 segment = self._segment_of(offset)
-                region = _slice(segment, offset, max_bytes, end, at_least_one)
+                region = segment.slice(offset, max_bytes, end, at_least_one)
                 if region is not None:
                     return region
                 # Compaction left nothing of this segment at or above the offset.
@@ -312,40 +280,13 @@ class DiskLog(Log):
             segment = self._segments.pop(0)
             self.size -= segment.size
             self.start_offset = max(self.start_offset, self._segments[0].base_offset)
-            self._epochs = _epochs_from(self._epochs, self.start_offset)
+            self._epochs = epochs_from(self._epochs, self.start_offset)
             self._doom(segment)
         if count:
             self._doom_snapshots(0, self._segments[0].base_offset)
             self._write_epochs()
 
-    def _doom(self, segment: Segment) -> None:
-        """Take a segment's files out of the log now, and off the disk a little later."""
-        segment.close()
-        stem = self.stem(segment.base_offset)
-        self._doom_files([f"{stem}.{suffix}" for suffix in _SEGMENT_SUFFIXES])
-
-    def _doom_snapshots(self, first_offset: int, end_offset: int) -> None:
-        self._doom_files(
-            [
-                self._side_path(offset, "snapshot")
-                for offset in self.side_files("snapshot")
-                if first_offset <= offset < end_offset
-            ]
-        )
-
-    def _doom_files(self, paths: Sequence[str]) -> None:
-        doomed = []
-        for path in paths:
-            if os.path.exists(path):
-                self._files.rename(path, path + ".deleted")
-                doomed.append(path + ".deleted")
-        self._store.delete_later(doomed, self.config.file_delete_delay_ms)
-
     # Compaction
-
-    @property
-    def pool(self) -> FilePool:
-        return self._store.pool
 
     @property
     def cleaned_to(self) -> int:
@@ -391,72 +332,6 @@ class DiskLog(Log):
             self._doom_snapshots(cleaned.base_offset + 1, cleaned.next_offset)
         return True
 
-    # Side files and epochs
-
-    def side_files(self, suffix: str) -> list[int]:
-        ending = "." + suffix
-        return sorted(
-            int(name.removesuffix(ending))
-            for name in os.listdir(self.directory)
-            if name.endswith(ending)
-        )
-
-    def read_side_file(self, offset: int, suffix: str) -> bytes | None:
-        try:
-            with open(self._side_path(offset, suffix), "rb") as file:
-                return file.read()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise self._fail(error) from error
-
-    def write_side_file(self, offset: int, suffix: str, content: bytes) -> None:
-        with self._guard():
-            replace_file(self._files, self._side_path(offset, suffix), content, self._fsync)
-
-    def append_side_file(self, offset: int, suffix: str, content: bytes) -> None:
-        with self._guard():
-            file = OpenFile(self._files.open(self._side_path(offset, suffix)))
-            write_all(self._files, file.fd, [content])
-
-    def delete_side_file(self, offset: int, suffix: str) -> None:
-        with self._guard():
-            path = self._side_path(offset, suffix)
-            if os.path.exists(path):
-                self._files.unlink(path)
-
-    def stem(self, offset: int) -> str:
-        return f"{self.directory}/{name_of(offset)}"
-
-    def _side_path(self, offset: int, suffix: str) -> str:
-        return f"{self.stem(offset)}.{suffix}"
-
-    def _drop_side_files(self, from_offset: int, end: int) -> None:
-        """After a cut: transaction indexes that must be built again, snapshots of what is lost."""
-        for offset in self.side_files("txnindex"):
-            if offset >= from_offset:
-                self._files.unlink(self._side_path(offset, "txnindex"))
-        for offset in self.side_files("snapshot"):
-            if offset > end:
-                self._files.unlink(self._side_path(offset, "snapshot"))
-
-    @property
-    def epochs(self) -> list[tuple[int, int]]:
-        return list(self._epochs)
-
-    def assign_epoch(self, epoch: int, start_offset: int) -> None:
-        if self._epochs and epoch <= self._epochs[-1][0]:
-            return
-        with self._guard():
-            # An epoch that wrote nothing gives way to the next one at the same offset.
-            self._epochs = [entry for entry in self._epochs if entry[1] < start_offset]
-            self._epochs.append((epoch, start_offset))
-            self._write_epochs()
-
-    def _write_epochs(self) -> None:
-        path = f"{self.directory}/{checkpoints.LEADER_EPOCHS}"
-        checkpoints.write_epochs(self._files, path, self._epochs, self._fsync)
-
     # Failing and closing
 
     def flush(self) -> list[OpenFile]:
@@ -475,24 +350,6 @@ class DiskLog(Log):
         for segment in self._segments:
             segment.close()
 
-    @contextmanager
-    def _guard(self) -> Iterator[None]:
-        if self.offline is not None:
-            raise self.offline
-        try:
-            yield
-        except (OSError, struct.error) as error:
-            raise self._fail(error) from error
-
-    def _fail(self, error: Exception) -> StorageError:
-        if self.offline is None:
-            cause = error if isinstance(error, OSError) else None
-            name = errno.errorcode.get(cause.errno or 0, "") if cause else "corrupt"
-            self.offline = StorageError(
-                f"{self.topic}-{self.partition} is offline: {error} {name}".rstrip(), cause
-            )
-        return self.offline
-
     def _fail_append(self, error: OSError) -> StorageError:
         """Go offline, but leave no part of a batch behind if the disk lets us."""
         failure = self._fail(error)
@@ -501,28 +358,6 @@ class DiskLog(Log):
         with suppress(OSError):
             self._files.truncate(segment.log.get().fd, segment.size)
         return failure
-
-
-def _slice(
-    segment: Segment, offset: int, max_bytes: int, end_offset: int, at_least_one: bool
-) -> Region | None:
-    """The region of one segment that answers a read; None if no batch of it reaches `offset`."""
-    position = segment.find(offset)
-    if position >= segment.size:
-        return None
-    end = segment.size
-    if end_offset < segment.next_offset:
-        end = segment.find(end_offset)
-    if end - position > max_bytes:
-        end = segment.boundary(position, position + max_bytes)
-        if end == position and at_least_one:
-            end = position + segment.place_at(position).size
-    if end <= position:
-        return Region(None, -1, 0, 0, offset)
-    following = segment.next_offset if end == segment.size else segment.base_offset_at(end)
-    segment.remember(following, end)
-    file = segment.log.get()
-    return Region(file, file.fd, position, end - position, following)
 
 
 def _base_offset(segment: Segment) -> int:
@@ -541,10 +376,3 @@ def _info(segment: Segment) -> SegmentInfo:
         timestamp,
         segment.first_timestamp,
     )
-
-
-def _epochs_from(epochs: list[tuple[int, int]], start: int) -> list[tuple[int, int]]:
-    """Drop epochs that ended before `start`; the one in force there begins at it."""
-    later = [entry for entry in epochs if entry[1] > start]
-    earlier = [entry for entry in epochs if entry[1] <= start]
-    return [(earlier[-1][0], start), *later] if earlier else later

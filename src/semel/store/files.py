@@ -119,9 +119,10 @@ class FilePool:
         chances = len(self._open)
         while len(self._open) > self.capacity:
             oldest = self._open.popleft()
-            if oldest.file is None:
-                continue
-            if chances and (oldest.used or oldest is handle):
+            if oldest is handle:
+                # Never the one just opened: who asked for it has not even got it yet.
+                self._open.append(oldest)
+            elif oldest.file is not None and oldest.used and chances:
                 chances -= 1
                 oldest.used = False
                 self._open.append(oldest)

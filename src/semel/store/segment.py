@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from semel.store.files import FilePool, Handle, write_all
 from semel.store.index import offset_index, time_index
-from semel.store.interface import Buffer, LogConfig, TimestampOffset
+from semel.store.interface import Buffer, LogConfig, Region, TimestampOffset
 from semel.wire.batches import BatchHeader, records_of
 
 NO_TIMESTAMP = -1
@@ -187,6 +187,27 @@ class Segment:
         self.index_time()
         self.index.flush()
         self.time_index.flush()
+
+    def slice(
+        self, offset: int, max_bytes: int, end_offset: int, at_least_one: bool
+    ) -> Region | None:
+        """The region that answers a read; None if no batch here reaches `offset`."""
+        position = self.find(offset)
+        if position >= self.size:
+            return None
+        end = self.size
+        if end_offset < self.next_offset:
+            end = self.find(end_offset)
+        if end - position > max_bytes:
+            end = self.boundary(position, position + max_bytes)
+            if end == position and at_least_one:
+                end = position + self.place_at(position).size
+        if end <= position:
+            return Region(None, -1, 0, 0, offset)
+        following = self.next_offset if end == self.size else self.base_offset_at(end)
+        self.remember(following, end)
+        file = self.log.get()
+        return Region(file, file.fd, position, end - position, following)
 
     def find(self, offset: int) -> int:
         """The position of the first batch that reaches `offset`; the size if none does."""
