@@ -1,0 +1,58 @@
+"""The client: producer, consumer, admin, `transact` and the ledger; `blocking` has their twins.
+
+Names are loaded when first used: a producer does not pay for the admin client's messages.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from semel.client.admin import Admin as Admin
+    from semel.client.administration.topics import NewTopic as NewTopic
+    from semel.client.consumer import Consumer as Consumer
+    from semel.client.errors import AbortableError as AbortableError
+    from semel.client.errors import ClientError as ClientError
+    from semel.client.errors import FatalError as FatalError
+    from semel.client.errors import FencedError as FencedError
+    from semel.client.errors import RetriableError as RetriableError
+    from semel.client.errors import UsageError as UsageError
+    from semel.client.fetcher import ConsumerRecord as ConsumerRecord
+    from semel.client.ledger import Ledger as Ledger
+    from semel.client.producer import Delivery as Delivery
+    from semel.client.producer import Producer as Producer
+    from semel.client.producer import RecordMetadata as RecordMetadata
+    from semel.client.transacting import transact as transact
+    from semel.core.client.types import GroupMetadata as GroupMetadata
+    from semel.core.client.types import OffsetAndMetadata as OffsetAndMetadata
+    from semel.core.client.types import TopicPartition as TopicPartition
+
+#: Public name → module that has it.
+_PUBLIC = {
+    "AbortableError": "semel.client.errors",
+    "Admin": "semel.client.admin",
+    "ClientError": "semel.client.errors",
+    "Consumer": "semel.client.consumer",
+    "ConsumerRecord": "semel.client.fetcher",
+    "Delivery": "semel.client.producer",
+    "FatalError": "semel.client.errors",
+    "FencedError": "semel.client.errors",
+    "GroupMetadata": "semel.core.client.types",
+    "Ledger": "semel.client.ledger",
+    "NewTopic": "semel.client.administration.topics",
+    "OffsetAndMetadata": "semel.core.client.types",
+    "Producer": "semel.client.producer",
+    "RecordMetadata": "semel.client.producer",
+    "RetriableError": "semel.client.errors",
+    "TopicPartition": "semel.core.client.types",
+    "UsageError": "semel.client.errors",
+    "transact": "semel.client.transacting",
+}
+__all__ = [*_PUBLIC]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'semel.client' has no attribute {name!r}")
+    return getattr(import_module(_PUBLIC[name]), name)

@@ -192,10 +192,16 @@ class Cluster:
             if code is ErrorCode.NONE:
                 return Node(found.node_id, found.host, found.port)
             attempt += 1
-            delay = self.backoff.delay_ms(attempt, random.random())
-            if not code.retriable or delay >= deadline.remaining_ms(self.now_ms()):
+            if not await self.may_try_again(code, attempt, deadline):
                 raise error_for(code, f"no coordinator for {key!r}", why=found.error_message)
-            await asyncio.sleep(delay / 1000)
+
+    async def may_try_again(self, code: ErrorCode, attempt: int, deadline: Deadline) -> bool:
+        """Waits before another attempt; False if the code or the deadline allows none."""
+        delay = self.backoff.delay_ms(attempt, random.random())
+        if not code.retriable or delay >= deadline.remaining_ms(self.now_ms()):
+            return False
+        await asyncio.sleep(delay / 1000)
+        return True
 
     # Metadata
 
@@ -236,12 +242,10 @@ class Cluster:
                 return count
             code = self.metadata.errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             attempt += 1
-            delay = self.backoff.delay_ms(attempt, random.random())
-            if not code.retriable or delay >= deadline.remaining_ms(self.now_ms()):
+            if not await self.may_try_again(code, attempt, deadline):
                 self.wanted_topics.discard(name)
                 raise error_for(code, f"topic {name!r}")
             self.metadata.expire()
-            await asyncio.sleep(delay / 1000)
 
     async def check_topics(self, names: Iterable[str], deadline: Deadline) -> None:
         for name in names:

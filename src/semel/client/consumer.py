@@ -311,7 +311,7 @@ class Consumer:
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
         timeout_ms: float | None = None,
     ) -> None:
-        """Stores where the group stands: the positions, or the given offsets, of the *next* record."""
+        """Stores where the group stands: the positions, or given offsets (of the *next* record)."""
         group = self._need_group("commit")
         chosen = self.positions() if offsets is None else _as_offsets(offsets)
         await group.commit(chosen, self._cluster.deadline(timeout_ms))
@@ -337,7 +337,7 @@ class Consumer:
 
     def group_metadata(self) -> GroupMetadata:
         """For `send_offsets_to_transaction`: who commits (KIP-447)."""
-        return self._need_group("group_metadata").membership.group_metadata
+        return self._need_group("group_metadata").metadata
 
     def lag(self, partition: TopicPartition) -> int | None:
         """Records behind the end: the last stable offset, if only committed data is read."""

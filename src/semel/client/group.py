@@ -42,6 +42,10 @@ class ClassicGroup:
         self.failure: ClientError | None = None
         self.last_poll = 0.0
         self._coordinator: Node | None = None
+        # The generation under which positions are held. It outlives the membership: were it reset,
+        # a commit by an expelled member would look like one of a group without members.
+        self.metadata = self.membership.group_metadata
+        self._held: Partitions = frozenset()  # what the consumer reads at the moment
         self._heart: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -61,15 +65,18 @@ class ClassicGroup:
         membership = self.membership
         while membership.wants_to_join:
             await self._stop_heart()
-            before = membership.assigned
-            if before and not membership.cooperative:
-                await revoked(before)
-                membership.assigned = frozenset()
+            # Out of the group, another member may have read on: no position of ours holds.
+            expelled = membership.generation < 0
+            if self._held and (expelled or not membership.cooperative):
+                await revoked(self._held)
+                self._held = membership.assigned = frozenset()
             if not await self._join_once(deadline):
                 return False
             after = membership.assigned
-            if membership.cooperative and before - after:
-                await revoked(before - after)
+            if self._held - after:
+                await revoked(self._held - after)
+            self._held = after
+            self.metadata = membership.group_metadata
             await assigned(after)
             self._heart = self._loop.create_task(self._beat())
         return True
@@ -183,7 +190,7 @@ class ClassicGroup:
     ) -> None:
         if not offsets:
             return
-        metadata = self.membership.group_metadata
+        metadata = self.metadata
         request = OffsetCommitRequest(
             group_id=self.group_id,
             generation_id_or_member_epoch=metadata.generation_id,
@@ -277,10 +284,8 @@ class ClassicGroup:
             ):
                 self.membership.refused(code)
             attempt += 1
-            delay = self.cluster.backoff.delay_ms(attempt, random.random())
-            if not code.retriable or delay >= deadline.remaining_ms(self.cluster.now_ms()):
+            if not await self.cluster.may_try_again(code, attempt, deadline):
                 raise error_for(code, what)
-            await asyncio.sleep(delay / 1000)
 
     async def _ask(
         self,

@@ -1,7 +1,6 @@
 """Offsets by time: the earliest, the latest, or the first at or after a timestamp."""
 
 import asyncio
-import random
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -64,11 +63,9 @@ async def _wait_or_raise(
     cluster: Cluster, problem: tuple[TopicPartition, ErrorCode], attempt: int, deadline: Deadline
 ) -> None:
     partition, code = problem
-    delay = cluster.backoff.delay_ms(attempt, random.random())
-    if not code.retriable or delay >= deadline.remaining_ms(cluster.now_ms()):
+    if not await cluster.may_try_again(code, attempt, deadline):
         raise error_for(code, f"the offset of {partition} cannot be found")
     cluster.metadata.expire()
-    await asyncio.sleep(delay / 1000)
 
 
 async def _ask_leader(

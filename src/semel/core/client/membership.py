@@ -146,7 +146,7 @@ class Membership:
         code = E.of(error_code)
         if code is not E.NONE:
             return self.refused(code), self.assigned
-        mine = _decode_assignment(assignment)
+        mine = decode_assignment(assignment)
         if self.cooperative and self.assigned - mine:
             self.wants_to_join = True  # given up what others wait for: tell the group
         self.assigned = mine
@@ -211,7 +211,7 @@ def _encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
     return bytes(out)
 
 
-def _decode_assignment(data: bytes) -> frozenset[TopicPartition]:
+def decode_assignment(data: bytes) -> frozenset[TopicPartition]:
     if not data:
         return frozenset()
     version = min(int.from_bytes(data[:2], "big"), 3)

@@ -1,0 +1,49 @@
+"""The administrator's client: topics, groups and transactions of any Kafka cluster.
+
+async with Admin("localhost:9092") as admin:
+    await admin.create_topics([NewTopic("orders", partitions=6)])
+"""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from semel.client.administration.groups import GroupAdministration
+from semel.client.administration.topics import TopicAdministration
+from semel.client.administration.transactions import TransactionAdministration
+from semel.client.cluster import Cluster
+from semel.client.settings import ClientSettings
+
+
+class Admin(TopicAdministration, GroupAdministration, TransactionAdministration):
+    def __init__(
+        self,
+        bootstrap_servers: str | list[str] | None = None,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        **given: Any,
+    ) -> None:
+        self.settings = ClientSettings.of(bootstrap_servers, settings, **given)
+
+    async def start(self) -> None:
+        self._cluster = Cluster(self.settings)
+        try:
+            await self._cluster.refresh()
+        except BaseException:
+            await self._cluster.close()
+            raise
+
+    async def close(self) -> None:
+        await self._cluster.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

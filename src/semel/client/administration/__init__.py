@@ -1,0 +1,1 @@
+"""What an administrator asks of a cluster, by noun: topics, groups, transactions."""

@@ -1,0 +1,185 @@
+"""Blocking twins of the clients, for scripts and notebooks: the same names, without await.
+
+    from semel.client.blocking import Producer
+
+    with Producer("localhost:9092", transactional_id="t") as producer:
+        with producer.transaction():
+            producer.send("topic", b"value")
+
+One event loop in a thread of its own serves all of them. Every method that the asyncio client has
+is here; what it awaits is awaited there, and its exceptions are raised here.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import wraps
+from inspect import iscoroutinefunction
+from types import TracebackType
+from typing import Any, Self
+
+from semel.client import admin, consumer, producer
+from semel.client import ledger as ledgers
+from semel.client.fetcher import ConsumerRecord
+from semel.client.producer import RecordMetadata
+
+
+class _LoopThread:
+    """The event loop behind all blocking clients of the process; started when first needed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        future: Future[Any] = asyncio.run_coroutine_threadsafe(coroutine, self._running())
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(
+                    target=self._loop.run_forever, name="semel-client", daemon=True
+                ).start()
+            return self._loop
+
+
+_thread = _LoopThread()
+
+
+def _twin(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """A blocking method for one of the asyncio client's. Plain ones run on the loop as well:
+    the clients' state belongs to it alone."""
+
+    @wraps(method)
+    def call(self: Any, *positional: Any, **named: Any) -> Any:
+        async def on_loop() -> Any:
+            result = getattr(self._client, name)(*positional, **named)
+            return await result if iscoroutinefunction(method) else result
+
+        return _thread.run(on_loop())
+
+    return call
+
+
+class _Blocking:
+    """Takes the public methods of `TWIN`, blocking."""
+
+    TWIN: type[Any]
+
+    def __init_subclass__(cls) -> None:
+        for name in dir(cls.TWIN):
+            method = getattr(cls.TWIN, name)
+            if not name.startswith("_") and callable(method) and name not in vars(cls):
+                setattr(cls, name, _twin(name, method))
+
+    def __init__(self, *positional: Any, **named: Any) -> None:
+        self._client = self.TWIN(*positional, **named)
+
+    def __enter__(self) -> Self:
+        _thread.run(self._client.start())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _thread.run(self._client.close())
+
+
+class Delivery:
+    """A record on its way; `result()` waits for it."""
+
+    def __init__(self, delivery: producer.Delivery) -> None:
+        self._delivery = delivery
+
+    def done(self) -> bool:
+        return self._delivery.done()
+
+    def result(self) -> RecordMetadata:
+        async def wait() -> RecordMetadata:
+            return await self._delivery
+
+        metadata: RecordMetadata = _thread.run(wait())
+        return metadata
+
+
+class Producer(_Blocking):
+    TWIN = producer.Producer
+
+    def send(self, topic: str, value: Any = None, key: Any = None, **more: Any) -> Delivery:
+        """Buffers a record. Waits only for room in the buffer and for a new topic's metadata."""
+        return Delivery(_thread.run(self._client.send(topic, value, key, **more)))
+
+    def send_many(self, topic: str, records: Any) -> None:
+        """Sends (key, value) pairs: one visit to the event loop for all of them."""
+
+        async def send_all() -> None:
+            for key, value in records:
+                await self._client.send(topic, value, key)
+
+        _thread.run(send_all())
+
+    @contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """A transaction around a block: committed at its end, aborted if it raises."""
+        around = self._client.transaction()
+        _thread.run(around.__aenter__())
+        try:
+            yield self
+        except BaseException as error:
+            _thread.run(around.__aexit__(type(error), error, error.__traceback__))
+            raise
+        _thread.run(around.__aexit__(None, None, None))
+
+    @property
+    def identity(self) -> Any:
+        return self._client.identity
+
+    @property
+    def state(self) -> Any:
+        return self._client.state
+
+
+class Consumer(_Blocking):
+    TWIN = consumer.Consumer
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        while True:
+            yield _thread.run(anext(self._records()))
+
+    def _records(self) -> Any:
+        if getattr(self, "_iterator", None) is None:
+            self._iterator = self._client.__aiter__()
+        return self._iterator
+
+
+class Admin(_Blocking):
+    TWIN = admin.Admin
+
+
+class Ledger(_Blocking):
+    TWIN = ledgers.Ledger
+
+    @contextmanager
+    def once(
+        self, producer: Producer, application: str, number: int, note: Any = None
+    ) -> Iterator[bool]:
+        """A transaction for this number; False where it was committed before: do nothing then."""
+        around = self._client.once(producer._client, application, number, note)
+        fresh: bool = _thread.run(around.__aenter__())
+        try:
+            yield fresh
+        except BaseException as error:
+            _thread.run(around.__aexit__(type(error), error, error.__traceback__))
+            raise
+        _thread.run(around.__aexit__(None, None, None))

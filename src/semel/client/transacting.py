@@ -1,0 +1,199 @@
+"""Consume, transform, produce: each batch of input and all it led to in one transaction.
+
+    async with transact("localhost:9092", inputs=["orders"], group="billing",
+                        transactional_id="billing-1") as batches:
+        async for batch in batches:
+            for record in batch.records:
+                await batch.send("invoices", invoice_for(record), key=record.key)
+
+Reaching the end of the loop's body commits: the records sent and the offsets read, together or not
+at all. What can go wrong is taken care of here: next offsets, group metadata (KIP-447), aborting
+and going back when the group moved on or the commit failed. The same records then come again.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from semel.client.consumer import Consumer
+from semel.client.errors import AbortableError, ClientError, RetriableError
+from semel.client.fetcher import ConsumerRecord
+from semel.client.producer import Delivery, Producer
+from semel.core.client.patience import Backoff
+from semel.core.client.transactions import State
+from semel.core.client.types import OffsetAndMetadata, TopicPartition
+
+# Settings that only one of the two clients knows.
+_PRODUCER_ONLY = frozenset(
+    {"linger_ms", "batch_size", "compression_type", "transaction_timeout_ms", "buffer_memory",
+     "max_block_ms", "max_request_size", "delivery_timeout_ms"}
+)  # fmt: skip
+_CONSUMER_ONLY = frozenset(
+    {"auto_offset_reset", "max_poll_records", "session_timeout_ms", "heartbeat_interval_ms",
+     "max_poll_interval_ms", "partition_assignment_strategy", "group_instance_id",
+     "fetch_max_wait_ms", "fetch_max_bytes", "fetch_min_bytes", "max_partition_fetch_bytes"}
+)  # fmt: skip
+
+
+class TransactBatch:
+    """Records to work on, within an open transaction."""
+
+    def __init__(self, producer: Producer, records: list[ConsumerRecord], attempt: int) -> None:
+        self.producer = producer
+        self.records = records
+        self.attempt = attempt  # 1, and more when these records come again
+
+    def __iter__(self) -> Any:
+        return iter(self.records)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    async def send(self, topic: str, value: Any = None, key: Any = None, **more: Any) -> Delivery:
+        return await self.producer.send(topic, value, key, **more)
+
+
+class Transact:
+    """Made by `transact`. Iterate it, or let `run` call a function for each batch."""
+
+    def __init__(self, consumer: Consumer, producer: Producer, inputs: list[str]) -> None:
+        self._consumer = consumer
+        self._producer = producer
+        self._inputs = inputs
+        self._backoff = Backoff()
+        self._open: dict[TopicPartition, OffsetAndMetadata] | None = None  # where it began
+        self._attempt = 1
+        self._stopping = False
+
+    async def __aenter__(self) -> Self:
+        await self._producer.start()
+        try:
+            await self._producer.init_transactions()
+            await self._consumer.start()
+        except BaseException:
+            await self._producer.close()
+            raise
+        self._consumer.subscribe(self._inputs)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """An exception in the body aborts; leaving by `break` does too: its batch is not done."""
+        try:
+            if self._open is not None:
+                await self._go_back()
+        except ClientError:
+            if error is None:
+                raise
+        finally:
+            await self._consumer.close()
+            await self._producer.close()
+
+    def stop(self) -> None:
+        """Ends the iteration after the batch in hand is committed."""
+        self._stopping = True
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> TransactBatch:
+        if self._open is not None:
+            await self._commit()
+        while not self._stopping:
+            started = self._consumer.positions()
+            records = await self._consumer.poll(200)
+            if not records:
+                continue
+            for record in records:  # partitions whose position was not known before the poll
+                place = TopicPartition(record.topic, record.partition)
+                started.setdefault(place, OffsetAndMetadata(record.offset))
+            self._open = started
+            await self._producer.begin_transaction()
+            return TransactBatch(self._producer, records, self._attempt)
+        raise StopAsyncIteration
+
+    async def run(self, work: Callable[[TransactBatch], Awaitable[None]]) -> None:
+        """Calls `work` for every batch; errors that a retry can repair are retried."""
+        async for batch in self:
+            try:
+                await work(batch)
+            except (AbortableError, RetriableError):
+                await self._go_back()
+                await self._wait()
+
+    async def _commit(self) -> None:
+        """Commits, or goes back so that the same records come again."""
+        assert self._open is not None
+        offsets = {
+            partition: position
+            for partition, position in self._consumer.positions().items()
+            if position.offset != self._open.get(partition, OffsetAndMetadata(-1)).offset
+        }
+        while True:
+            try:
+                if self._producer.state is State.IN_TRANSACTION:
+                    await self._producer.send_offsets_to_transaction(
+                        offsets, self._consumer.group_metadata()
+                    )
+                await self._producer.commit_transaction()
+            except RetriableError:
+                continue  # the outcome is not known yet: only asking again settles it
+            except AbortableError:
+                await self._go_back()
+                await self._wait()
+                return
+            self._open = None
+            self._attempt = 1
+            return
+
+    async def _go_back(self) -> None:
+        """Aborts, and reads the batch again where it is still ours to read."""
+        assert self._open is not None
+        began, self._open = self._open, None
+        if self._producer.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
+            await self._producer.abort_transaction()
+        for partition in self._consumer.assignment():
+            if partition in began:
+                self._consumer.seek(partition, began[partition].offset)
+        self._attempt += 1
+
+    async def _wait(self) -> None:
+        await asyncio.sleep(self._backoff.delay_ms(self._attempt - 1, random.random()) / 1000)
+
+
+def transact(
+    bootstrap_servers: str | list[str] | None = None,
+    *,
+    inputs: Iterable[str],
+    group: str,
+    transactional_id: str,
+    settings: Mapping[str, Any] | None = None,
+    **given: Any,
+) -> Transact:
+    """The loop above. Two processes need two transactional ids; they may share the group."""
+    both = {n: v for n, v in given.items() if n not in _PRODUCER_ONLY | _CONSUMER_ONLY}
+    for_consumer = {n: v for n, v in given.items() if n in _CONSUMER_ONLY}
+    for_producer = {n: v for n, v in given.items() if n in _PRODUCER_ONLY}
+    consumer = Consumer(
+        bootstrap_servers,
+        settings=settings,
+        **{"auto_offset_reset": "earliest", **both, **for_consumer},
+        group_id=group,
+        isolation_level="read_committed",
+        enable_auto_commit=False,
+    )
+    producer = Producer(
+        bootstrap_servers,
+        settings=settings,
+        transactional_id=transactional_id,
+        **both,
+        **for_producer,
+    )
+    names = [inputs] if isinstance(inputs, str) else list(inputs)
+    return Transact(consumer, producer, names)
