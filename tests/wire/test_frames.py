@@ -126,7 +126,7 @@ def test_any_buffer_is_taken_as_records(kind: Any) -> None:
     partition = ProduceRequest.PartitionProduceData(index=1, records=kind(b"abc"))
     topic = ProduceRequest.TopicProduceData(name="t", partition_data=[partition])
     frame = encode_request(RequestHeader(0, 9, 1), ProduceRequest(topic_data=[topic]))
-    assert frame.regions == []
+    assert not frame.regions
     _, decoded = decode_request(bytes(frame[4:]))
     assert decoded.topic_data[0].partition_data[0].records == b"abc"  # type: ignore[attr-defined]
 

@@ -34,11 +34,15 @@ class Frame(bytearray):
     position of the frame. They stay in their files until the connection sends them.
     """
 
-    __slots__ = ("regions",)
+    # The empty ones belong to the class: most frames need no list of their own.
+    regions: list[tuple[int, Sized]] | tuple[()] = ()
 
-    def __init__(self, start: bytes = b"\0\0\0\0") -> None:
-        super().__init__(start)
-        self.regions: list[tuple[int, Sized]] = []
+    def add_region(self, region: Sized) -> None:
+        """The next bytes of the frame are the region's."""
+        if self.regions:
+            self.regions.append((len(self), region))
+        else:
+            self.regions = [(len(self), region)]
 
     def seal(self) -> None:
         """Write the length: of everything after itself, regions included."""
@@ -117,14 +121,10 @@ def _request_decoder(api_key: int, version: int, of_views: bool) -> tuple[bool, 
 
 def encode_request(header: RequestHeader, message: Message) -> Frame:
     """A sealed frame with the header and the request."""
-    version = header.api_version
-    name = header.client_id
+    key, version, name = header.api_key, header.api_version, header.client_id
     raw = b"" if name is None else name.encode()
-    frame = Frame(
-        _frame_start.pack(
-            0, header.api_key, version, header.correlation_id, -1 if name is None else len(raw)
-        )
-    )
+    size = -1 if name is None else len(raw)
+    frame = Frame(_frame_start.pack(0, key, version, header.correlation_id, size))
     frame += raw
     if version in message.FLEXIBLE:
         frame.append(0)

@@ -23,8 +23,6 @@ NO_UUID = UUID(int=0)  # Kafka's "no id": sixteen zero bytes
 # (the generated readers of org.apache.kafka.common.message).
 MAX_STRING_BYTES = 0x7FFF
 
-_VARINT_BYTES = tuple(bytes((low | 0x80, high)) for high in range(1, 128) for low in range(128))
-
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
     """An unsigned varint of at most 32 bits, and the position after it."""
@@ -62,7 +60,7 @@ def uvarint(value: int) -> bytes:
     if value < 0x80:
         return bytes((value,))
     if value < 0x4000:
-        return _VARINT_BYTES[value - 0x80]
+        return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -144,11 +142,11 @@ def append_records(out: bytearray, records: Any) -> None:
     try:
         view = memoryview(records)
     except TypeError:
-        regions = getattr(out, "regions", None)
-        if regions is None:
+        add_region = getattr(out, "add_region", None)
+        if add_region is None:
             out += bytes(records)
         else:
-            regions.append((len(out), records))
+            add_region(records)
     else:
         out += view
 
