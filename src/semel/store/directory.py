@@ -1,6 +1,7 @@
 """All the logs in one directory on disk, and the checkpoints that let a start be quick."""
 
 import fcntl
+import logging
 import os
 import re
 import time
@@ -19,6 +20,9 @@ from semel.store.interface import Log, LogConfig, StorageError, Store
 _DIRECTORY = re.compile(r"(.+)-(\d+)")
 # How many logs a clean stop syncs at a time: each holds three descriptors meanwhile.
 _CLOSE_TOGETHER = 64
+_CLOSE_THREADS = 8
+
+logger = logging.getLogger(__name__)
 
 
 def _now_ms() -> int:
@@ -125,32 +129,39 @@ class DiskStore(Store):
         self.delete_later([doomed], delay_ms)
 
     def checkpoint(self) -> None:
-        self._write_checkpoints()
         now_ms = self.clock()
         due = [path for when_ms, path in self._doomed if when_ms <= now_ms]
         self._doomed = [entry for entry in self._doomed if entry[0] > now_ms]
-        for path in due:
-            self._remove(path)
+        try:
+            self._write_checkpoints()
+            for path in due:
+                self._remove(path)
+        except OSError as error:
+            # The older checkpoint stays, and with it a recovery that reads more: nothing is lost.
+            logger.warning("the checkpoint in %s could not be written: %s", self.root, error)
 
     def close(self) -> None:
         self.syncer.close()
-        logs = [log for log in self._logs.values() if log.offline is None]
-        whole = True
-        with ThreadPoolExecutor(8) as threads:
+        logs = list(self._logs.values())
+        with ThreadPoolExecutor(_CLOSE_THREADS) as threads:
             for start in range(0, len(logs), _CLOSE_TOGETHER):
                 some = logs[start : start + _CLOSE_TOGETHER]
-                flushed = [(log, _flushed(log)) for log in some]
-                results = list(threads.map(lambda item: self._sync_all(item[1]), flushed))
-                for (log, _), synced in zip(flushed, results, strict=True):
+                flushed = [_flushed(log) for log in some]
+                for log, synced in zip(some, threads.map(self._sync_all, flushed), strict=True):
+                    log.shut(StorageError(f"{log.topic}-{log.partition} is closed"))
                     if synced:
                         log.recovery_point = log.next_offset
-                    whole = whole and synced
-                    log.shut(StorageError(f"{log.topic}-{log.partition} is closed"))
-        for _, path in self._doomed:
-            self._remove(path)
-        self._write_checkpoints()
-        if whole:
+                    else:
+                        # Without a recovery point it is not taken for clean at the next start.
+                        self._recovery_points.pop((log.topic, log.partition), None)
+                        del self._logs[log.topic, log.partition]
+        try:
+            self._write_checkpoints()
+            for _, path in self._doomed:
+                self._remove(path)
             checkpoints.mark_clean(self.files, self.root, durable=True)
+        except OSError as error:
+            logger.warning("the stop of %s is not clean: %s", self.root, error)
         self._lock = None
 
     # What logs ask of their store
@@ -231,6 +242,7 @@ def _lock(root: str) -> OpenFile:
 
 
 def _flushed(log: DiskLog) -> list[OpenFile] | None:
+    """The files that must be synced before the log counts as clean; None if it cannot be."""
     try:
         return log.flush()
     except StorageError:

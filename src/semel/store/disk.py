@@ -336,7 +336,7 @@ class DiskLog(LogFiles):
 
     def flush(self) -> list[OpenFile]:
         """Bring every file up to date and return those that a clean stop must sync."""
-        if self.offline is not None or self.recovery_point == self.next_offset:
+        if self.offline is None and self.recovery_point == self.next_offset:
             return []
         with self._guard():
             active = self._segments[-1]
