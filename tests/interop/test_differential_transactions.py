@@ -144,6 +144,7 @@ def nothing_written_is_aborted_again_and_again(c: Conversation, p: Protocol) -> 
     session = c.init()
     for _ in range(3):
         session = p.end_txn(c, session, ABORT)
+        c.wait_for("CompleteAbort")
         c.describe()
     p.write(c, session)
     session = p.end_txn(c, session, COMMIT)
