@@ -72,7 +72,7 @@ class MarkerSender:
         open_channel: Callable[[int], Channel] | None = None,
     ) -> None:
         self._broker = broker
-        self._leader_of = leader_of or self._leader_here
+        self.leader_of = leader_of or self.leader_here
         self._open_channel = open_channel
         self._channels: dict[int, Channel] = {}
         self._queues: dict[int, list[Errand]] = {}
@@ -124,7 +124,7 @@ class MarkerSender:
         appended = partition.append_marker(*marker)
         return appended if isinstance(appended, Refusal) else appended.ticket
 
-    def _leader_here(self, topic: str, index: int) -> Place:
+    def leader_here(self, topic: str, index: int) -> Place:
         return HERE if self._broker.partitions.find(topic, index) is not None else GONE
 
     def _write_here(self, debt: Debt, partition: TopicPartition) -> None:
@@ -153,7 +153,7 @@ class MarkerSender:
     # Anywhere
 
     def _place(self, debt: Debt, partition: TopicPartition) -> None:
-        place = self._leader_of(*partition)
+        place = self.leader_of(*partition)
         if place == HERE:
             self._write_here(debt, partition)
         elif place == GONE:

@@ -39,6 +39,7 @@ ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 ZSTD_SINCE = 7
 TOPIC_IDS_SINCE = 13
 IMPLICIT_ADDING_SINCE = 12
+FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE})
 
 Answer = ProduceResponse.PartitionProduceResponse
 RecordError = ProduceResponse.BatchIndexAndErrorMessage
@@ -205,9 +206,10 @@ def _transactional(
         for write in writes:
             refuse(write.answer, refusal, write.partition)
         return _append_all(ctx, request, response, [])
+    asked = writes
     writes, unverified = _ask_guards(ctx, writes, version)
     if not unverified:
-        return _append_all(ctx, request, response, writes)
+        return _append_and_explain(ctx, request, response, writes, asked)
     first = unverified[0].batch
     verdicts = ctx.transactions.verify(
         request.transactional_id,
@@ -218,8 +220,8 @@ def _transactional(
         add=version >= IMPLICIT_ADDING_SINCE,
     )
     if isawaitable(verdicts):
-        return _append_verified_later(ctx, request, response, writes, verdicts)
-    return _append_all(ctx, request, response, _verified(writes, verdicts))
+        return _append_verified_later(ctx, request, response, writes, asked, verdicts)
+    return _append_and_explain(ctx, request, response, _verified(writes, verdicts), asked)
 
 
 async def _append_verified_later(
@@ -227,11 +229,29 @@ async def _append_verified_later(
     request: ProduceRequest,
     response: ProduceResponse,
     writes: list[Write],
+    asked: list[Write],
     verdicts: Awaitable[Verdicts],
 ) -> Any:
     writes = _verified(writes, await verdicts)
-    answer = _append_all(ctx, request, response, writes)
+    answer = _append_and_explain(ctx, request, response, writes, asked)
     return await answer if isawaitable(answer) else answer
+
+
+def _append_and_explain(
+    ctx: Context,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    writes: list[Write],
+    asked: list[Write],
+) -> Any:
+    """A producer that was fenced hears why, if its coordinator remembers."""
+    answer = _append_all(ctx, request, response, writes)
+    for write in asked:
+        if write.answer.error_code in FENCED:
+            why = ctx.transactions.timeline.why(write.batch.producer_id, write.batch.producer_epoch)
+            if why is not None:
+                write.answer.error_message = f"{write.answer.error_message} It was {why}."
+    return answer
 
 
 def _transaction_refusal(

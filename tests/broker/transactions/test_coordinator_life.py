@@ -1,0 +1,185 @@
+"""Coordinators that start, crash, lose their disk and come back; time that passes."""
+
+import asyncio
+
+import pytest
+
+from semel.broker.marker_sender import NOWHERE
+from semel.core.transactions.commands import EndTxn
+from semel.core.transactions.states import TxnState
+from semel.wire.errors import ErrorCode as E
+
+
+def state(broker, name="etl"):
+    return broker.transactions.shard_of(name).machine.transactions[name]
+
+
+async def test_what_was_known_is_known_after_a_restart(start_broker, new_peer, tmp_path):
+    first = await start_broker(tmp_path / "d")
+    peer = await new_peer(first)
+    await peer.create_topic()
+    await peer.init()
+    await peer.add()
+    await peer.produce(b"one")
+    before = state(first)
+    await first.stop()
+
+    second = await start_broker(tmp_path / "d")
+    again = await new_peer(second)
+    again.producer_id, again.epoch = peer.producer_id, peer.epoch
+    assert state(second) == before._replace(last_epoch=-1, cause=None)
+    assert (await again.end(True)).error_code == 0
+    assert await again.read() == [b"one"]
+
+
+async def test_producer_ids_are_not_handed_out_twice(start_broker, new_peer, tmp_path):
+    seen = []
+    for name in ("a", "b", "c"):
+        broker = await start_broker(tmp_path / "d")
+        peer = await new_peer(broker, name)
+        await peer.init()
+        seen.append(peer.producer_id)
+        await broker.stop()
+    assert len(set(seen)) == 3
+
+
+async def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_learns_why(
+    start_broker, new_peer, until
+):
+    broker = await start_broker(
+        **{"transaction_abort_timed_out_transaction_cleanup_interval_ms": 5}
+    )
+    peer = await new_peer(broker)
+    await peer.create_topic()
+    await peer.init(timeout_ms=1)
+    await peer.add()
+    await until(lambda: state(broker).state is TxnState.COMPLETE_ABORT)
+    answer = await peer.produce(b"late", version=10)
+    assert answer.error_code == E.INVALID_PRODUCER_EPOCH
+    assert answer.error_message.endswith("It was timed out after 1 ms.")
+    assert (await peer.end(True, version=1)).error_code == E.INVALID_PRODUCER_EPOCH
+
+
+async def test_who_was_taken_over_learns_by_whom(broker, ready, new_peer):
+    await ready.add()
+    await ready.produce(b"one")
+    newcomer = await new_peer(broker)
+    await newcomer.init()
+    answer = await ready.produce(b"two")
+    assert answer.error_code == E.INVALID_PRODUCER_EPOCH
+    assert "taken over by client tester from 127.0.0.1" in answer.error_message
+    reasons = [move.reason for move in broker.transactions.timeline.moves("etl")]
+    assert "taken over by client tester from 127.0.0.1" in reasons
+
+
+async def test_the_timeline_tells_the_moves_of_a_transaction(broker, ready):
+    await ready.add()
+    await ready.end(True)
+    moves = broker.transactions.timeline.moves("etl")
+    assert [move.state for move in moves] == [
+        "Empty",
+        "Ongoing",
+        "PrepareCommit",
+        "CompleteCommit",
+    ]
+
+
+async def test_an_idle_id_is_forgotten_and_stays_forgotten(start_broker, new_peer, until, tmp_path):
+    settings = {
+        "transactional_id_expiration_ms": 1,
+        "transaction_remove_expired_transaction_cleanup_interval_ms": 5,
+    }
+    broker = await start_broker(tmp_path / "d", **settings)
+    peer = await new_peer(broker)
+    await peer.create_topic()
+    await peer.init()
+    machine = broker.transactions.shard_of("etl").machine
+    await until(lambda: "etl" not in machine.transactions)
+    assert await peer.add() == [E.INVALID_PRODUCER_ID_MAPPING]
+    await broker.stop()
+    broker = await start_broker(tmp_path / "d")
+    assert broker.transactions.shard_of("etl").machine.transactions == {}
+
+
+async def test_a_partition_that_moves_away_answers_not_coordinator_and_loads_when_it_is_back(
+    broker, ready
+):
+    await ready.add()
+    shard = broker.transactions.shard_of("etl")
+    shard.unload()
+    command = EndTxn("etl", ready.producer_id, ready.epoch, True)
+    assert shard.submit(command).error is E.NOT_COORDINATOR
+    steps = shard.load_steps()
+    next(steps)
+    assert shard.submit(command).error is E.COORDINATOR_LOAD_IN_PROGRESS
+    for _ in steps:
+        pass
+    assert (await ready.end(True)).error_code == 0
+
+
+async def test_a_prepared_transaction_is_completed_when_its_coordinator_is_loaded(broker, ready):
+    await ready.add()
+    await ready.produce(b"one")
+    markers = broker.transactions.markers
+    markers.leader_of = lambda topic, index: NOWHERE
+    await ready.end(True)
+    assert state(broker).state is TxnState.PREPARE_COMMIT
+    assert markers.queued == {"unknown": 1}
+    assert await ready.read() == []
+    shard = broker.transactions.shard_of("etl")
+    shard.unload()
+    markers.leader_of = markers.leader_here
+    shard.load()
+    assert state(broker).state is TxnState.COMPLETE_COMMIT
+    assert await ready.read() == [b"one"]
+
+
+async def test_while_the_markers_are_late_the_next_request_waits_a_little_and_then_hears_51(
+    start_broker, new_peer
+):
+    broker = await start_broker(add_partitions_to_txn_retry_backoff_max_ms=20)
+    peer = await new_peer(broker)
+    await peer.create_topic()
+    await peer.init()
+    await peer.add()
+    markers = broker.transactions.markers
+    markers.leader_of = lambda topic, index: NOWHERE
+    await peer.end(True)
+    assert await peer.add() == [E.CONCURRENT_TRANSACTIONS]
+    broker.settings.change({"add.partitions.to.txn.retry.backoff.max.ms": "60000"}, {})
+    waiting = asyncio.ensure_future(peer.add())
+    markers.leader_of = markers.leader_here  # the next try finds the leader
+    assert await waiting == [0]
+
+
+async def test_a_deleted_topic_does_not_hang_a_transaction(broker, ready):
+    await ready.create_topic("gone")
+    await ready.add("gone")
+    await ready.add()
+    await ready.produce(b"one")
+    broker.catalog.delete_topic("gone")
+    assert (await ready.end(True)).error_code == 0
+    assert state(broker).state is TxnState.COMPLETE_COMMIT
+    assert await ready.read() == [b"one"]
+
+
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+async def test_many_ids_at_once(start_broker, new_peer, until, durability):
+    broker = await start_broker(durability=durability)
+    peers = [await new_peer(broker, f"id-{number}") for number in range(8)]
+    await peers[0].create_topic(partitions=4)
+
+    async def work(peer, number):
+        await peer.init()
+        for round_number in range(5):
+            assert await peer.add("t", number % 4) == [0]
+            value = b"%d/%d" % (number, round_number)
+            assert (await peer.produce(value, partition=number % 4)).error_code == 0
+            assert (await peer.end(round_number % 2 == 0)).error_code == 0
+
+    await asyncio.gather(*(work(peer, number) for number, peer in enumerate(peers)))
+    partitions = broker.partitions.of("t")
+    await until(lambda: all(one.last_stable_offset == one.log.next_offset for one in partitions))
+    read = [value for index in range(4) for value in await peers[0].read(partition=index)]
+    expected = [b"%d/%d" % (number, even) for number in range(8) for even in (0, 2, 4)]
+    assert sorted(read) == sorted(expected)
