@@ -243,5 +243,5 @@ def test_dump_log_segments_decodes_our_transaction_log(
         TOOLS + "DumpLogSegments", "--transaction-log-decoder", "--files", ",".join(logs)
     ).stdout
     ours = [line for line in printed.splitlines() if transactional_id in line]
-    assert any("Ongoing" in line for line in ours)
-    assert any("CompleteCommit" in line for line in ours)
+    states = [json.loads(line.split("payload: ")[1])["data"]["transactionStatus"] for line in ours]
+    assert states == [0, 1, 2, 4]  # Empty, Ongoing, PrepareCommit, CompleteCommit
