@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
+from semel import Broker
 from semel.spark import session
 from semel.testing.apache_kafka import ApacheKafka
 
@@ -85,12 +86,21 @@ class World:
         return Counter(message.value().decode() for message in self.messages(*topics))
 
 
-@pytest.fixture(scope="session")
-def kafka():
-    # A transaction that times out is noticed at once instead of after ten seconds.
-    settings = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
-    with ApacheKafka(settings) as broker:
-        yield World(broker.bootstrap)
+# A transaction that times out is noticed at once instead of after ten seconds.
+_SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
+
+
+@pytest.fixture(
+    scope="session", params=["semel", pytest.param("apache", marks=pytest.mark.interop)]
+)
+def kafka(request):
+    """Our broker; and with `-m interop` Apache's, which must not be told apart."""
+    if request.param == "semel":
+        with Broker(settings=_SETTINGS) as broker:
+            yield World(broker.bootstrap_servers)
+    else:
+        with ApacheKafka(_SETTINGS) as broker:
+            yield World(broker.bootstrap)
 
 
 @pytest.fixture(scope="session")
