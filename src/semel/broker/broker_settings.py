@@ -147,7 +147,7 @@ _TRANSACTIONS = [
 ]
 
 _GROUPS = [
-    _setting("group.consumer.assignment.interval.ms", INT, 1000, at_least(0), "The shortest time between two assignments of a group (KIP-848)."),
+    _setting("group.consumer.assignment.interval.ms", INT, 0, at_least(0), "The shortest time between two assignments of a group (KIP-848). (Kafka: 1000)"),
     _setting("group.consumer.assignors", LIST, ("uniform", "range"), any_of("uniform", "range"), "Assignors of the broker (KIP-848); the first is the default."),
     _setting("group.consumer.heartbeat.interval.ms", INT, 5000, at_least(1), "How often members heartbeat (KIP-848)."),
     _setting("group.consumer.max.heartbeat.interval.ms", INT, 15_000, at_least(1), "The longest heartbeat interval a group may set."),
