@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from semel.broker import catalog as catalogs
@@ -187,6 +188,7 @@ CHANGES = st.lists(
 )
 
 
+@hypothesis_settings(deadline=None)  # it syncs to a disk
 @given(CHANGES)
 def test_any_history_replays_to_the_same_state(changes):
     import tempfile

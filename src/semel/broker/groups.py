@@ -68,7 +68,7 @@ class Groups:
 
     # Life
 
-    async def start(self) -> None:
+    def start(self) -> None:
         self._refresh_topics()
         self.broker.catalog.listeners.append(self)
         self.broker.settings.observers.append(self._settings_changed)

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from crc32c import crc32c
+from semel.wire.checksum import crc32c
 
 HEADER = struct.Struct(">II")
 Record = dict[str, Any]

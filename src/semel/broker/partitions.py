@@ -48,7 +48,7 @@ class Partitions:
 
     # Life
 
-    async def start(self) -> None:
+    def start(self) -> None:
         self._remove_unclaimed()
         for topic in self.broker.catalog.topics.values():
             self.topic_created(topic)

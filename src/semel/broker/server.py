@@ -27,8 +27,11 @@ from semel.net.listener import Listener, ListenerLimits
 
 log = logging.getLogger("semel.broker")
 
-#: The parts between the catalog and the listener, in the order in which they start.
+#: The parts between the catalog and the listener; each in the module of its name.
 PARTS = {"partitions": "Partitions", "transactions": "Transactions", "groups": "Groups"}
+#: Coordinators start with the broker if they have a past (their topic is there), and otherwise when
+#: first asked: their machines are half of what a broker loads.
+COORDINATORS = {"transactions": "__transaction_state", "groups": "__consumer_offsets"}
 
 
 class Broker:
@@ -37,6 +40,10 @@ class Broker:
     Without `data` it keeps everything in a temporary directory that is removed when it stops.
     `port` 0 takes a free one. `settings` have Kafka's names: `{"num.partitions": 3}`.
     """
+
+    partitions: Any
+    transactions: Any
+    groups: Any
 
     def __init__(
         self,
@@ -61,9 +68,6 @@ class Broker:
             data = self._temporary.name
         self.data = Path(data if data is not None else self.settings["log.dir"]).absolute()
         self.access: Any = None
-        self.partitions: Any = None
-        self.transactions: Any = None
-        self.groups: Any = None
         self.catalog = Catalog(self.data, self.settings)
         self._directory = DataDirectory(self.data)
         self._dispatcher = Dispatcher(self)
@@ -81,8 +85,10 @@ class Broker:
         self._directory.lock()
         try:
             self.catalog.open()
-            for part in PARTS:
-                await self._start_part(part)
+            self._start_part("partitions")
+            for part, topic in COORDINATORS.items():
+                if topic in self.catalog.topics and part not in vars(self):
+                    self._start_part(part)
             self._set_limits()
             self.settings.observers.append(self._set_limits)
             await self._listener.start(*self.listen_address)
@@ -102,11 +108,18 @@ class Broker:
             self._temporary.cleanup()
         log.info("stopped")
 
-    async def _start_part(self, name: str) -> None:
+    def _start_part(self, name: str) -> Any:
         part = getattr(import_module(f"semel.broker.{name}"), PARTS[name])(self)
         setattr(self, name, part)
-        await part.start()
+        part.start()
         self._started.append(part)
+        return part
+
+    def __getattr__(self, name: str) -> Any:
+        """Called only for what is not there yet: a coordinator, the first time it is asked for."""
+        if name not in COORDINATORS or "partitions" not in vars(self):
+            raise AttributeError(f"a broker has no {name}")
+        return self._start_part(name)
 
     async def _stop_parts(self) -> None:
         for task in self._tasks:

@@ -66,7 +66,7 @@ class Transactions:
 
     # Life
 
-    async def start(self) -> None:
+    def start(self) -> None:
         if TOPIC in self.broker.catalog.topics:
             self._make_shards()
             self.broker.spawn(self._load_all())

@@ -9,11 +9,10 @@ CRC over all and ignores the rest, so its tools and brokers take our files and w
 import struct
 from collections.abc import Iterable, Iterator
 
-from crc32c import crc32c
-
 from semel.core.partition.producers import Batch, Producer, Producers
 from semel.core.partition.stability import AbortedTransaction, Stability
 from semel.wire.batches import advance_sequence
+from semel.wire.checksum import crc32c
 
 VERSION = 1
 _HEAD = struct.Struct(">hI")

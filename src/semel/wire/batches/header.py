@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from enum import IntFlag
 from struct import Struct
 
-from crc32c import crc32c
-
+from semel.wire.checksum import crc32c
 from semel.wire.compression import Buffer
 from semel.wire.errors import ProtocolError
 
