@@ -173,11 +173,7 @@ class Consumer:
         assert self._subscription is not None
         self._cluster.wanted_topics.update(self._subscription)
         self._group.membership.subscribe(self._subscription)
-        # Joining is not cut off by a short poll: half a join would only disturb the others.
-        patience = self._cluster.deadline(
-            max(deadline.remaining_ms(self._cluster.now_ms()), self.settings.default_api_timeout_ms)
-        )
-        return await self._group.ensure_joined(self._revoked, self._assigned, patience)
+        return await self._group.ensure_joined(self._revoked, self._assigned, deadline)
 
     async def _revoked(self, partitions: Partitions) -> None:
         if self.settings.enable_auto_commit:

@@ -159,6 +159,7 @@ class Fetcher:
                 continue
             leader = self.cluster.metadata.leader(partition)
             if leader is None:
+                self.cluster.wanted_topics.add(partition.topic)
                 self.cluster.metadata.expire()
                 self._spawn(self._refresh())
                 continue

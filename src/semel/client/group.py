@@ -47,6 +47,7 @@ class ClassicGroup:
         self.metadata = self.membership.group_metadata
         self._held: Partitions = frozenset()  # what the consumer reads at the moment
         self._heart: asyncio.Task[None] | None = None
+        self._joining: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
 
     @property
@@ -63,38 +64,39 @@ class ClassicGroup:
             failure, self.failure = self.failure, None
             raise failure
         membership = self.membership
-        while membership.wants_to_join:
-            await self._stop_heart()
-            # Out of the group, another member may have read on: no position of ours holds.
-            expelled = membership.generation < 0
-            if self._held and (expelled or not membership.cooperative):
-                await revoked(self._held)
-                self._held = membership.assigned = frozenset()
-            if not await self._join_once(deadline):
-                return False
+        while membership.wants_to_join or self._joining is not None:
+            if self._joining is None:
+                await self._stop_heart()
+                # Out of the group, another member may have read on: no position of ours holds.
+                expelled = membership.generation < 0
+                if self._held and (expelled or not membership.cooperative):
+                    await revoked(self._held)
+                    self._held = membership.assigned = frozenset()
+                self._joining = self._loop.create_task(self._join())
+            remaining_s = deadline.remaining_ms(self.cluster.now_ms()) / 1000
+            joined, _ = await asyncio.wait({self._joining}, timeout=remaining_s)
+            if not joined:
+                return False  # it goes on behind the application's back
+            task, self._joining = self._joining, None
+            task.result()
             after = membership.assigned
             if self._held - after:
                 await revoked(self._held - after)
             self._held = after
             self.metadata = membership.group_metadata
             await assigned(after)
-            self._heart = self._loop.create_task(self._beat())
         return True
 
-    async def _join_once(self, deadline: Deadline) -> bool:
-        membership = self.membership
+    async def _join(self) -> None:
+        """Until it is a member. The others wait for it, whatever the application is doing."""
         attempt = 0
-        while not deadline.has_passed(self.cluster.now_ms()):
-            following = await self._join_and_sync()
-            if following is Next.GO_ON:
-                return True
+        while (following := await self._join_and_sync()) is not Next.GO_ON:
             if following is Next.FIND:
                 self._coordinator = None
             if following in (Next.WAIT, Next.FIND):
                 attempt += 1
                 await asyncio.sleep(self.cluster.backoff.delay_ms(attempt, random.random()) / 1000)
-        membership.wants_to_join = True
-        return False
+        self._heart = self._loop.create_task(self._beat())
 
     async def _join_and_sync(self) -> Next:
         membership = self.membership
@@ -180,6 +182,9 @@ class ClassicGroup:
             await self._ask(request, self.cluster.deadline(2_000), of=LeaveGroupRequest)
 
     async def close(self) -> None:
+        if self._joining is not None:
+            self._joining.cancel()
+            await asyncio.gather(self._joining, return_exceptions=True)
         await self._stop_heart()
         await self.leave()
 
