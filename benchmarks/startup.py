@@ -1,15 +1,15 @@
-"""Start-up: from process start to the first answered Metadata, in CPU and wall time, and idle memory.
+"""Start-up: from process start to the first answered Metadata, and the memory it takes.
 
-    python benchmarks/startup.py            Semel
-    python benchmarks/startup.py --kafka    Apache Kafka beside it (needs Java; see testing/apache_kafka)
+    python -m benchmarks startup     beside Apache Kafka, where there is a Java to run it
 
-CPU time is user and system of the whole process, from its birth. Goals: 0.3 s and 40 MB.
+CPU time is user and system of the whole process, from its birth. Goals: 0.3 s and 40 MB. The wall
+time of Apache Kafka includes formatting its directory.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
+import shutil
 import socket
 import statistics
 import subprocess
@@ -27,13 +27,9 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 QUESTION = encode_request(RequestHeader(3, 12, 1, "startup"), MetadataRequest(topics=[]))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--kafka", action="store_true", help="measure Apache Kafka, too")
-    parser.add_argument("--runs", type=int, default=RUNS)
-    arguments = parser.parse_args()
-    show("Semel", [measure_semel() for _ in range(arguments.runs)])
-    if arguments.kafka:
+def run() -> None:
+    show("Semel", [measure_semel() for _ in range(RUNS)])
+    if shutil.which("java"):
         show("Apache Kafka", [measure_kafka()])
 
 
@@ -95,4 +91,4 @@ def show(name: str, results: list[tuple[float, float, float]]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run()
