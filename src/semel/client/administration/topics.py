@@ -144,10 +144,18 @@ class TopicAdministration:
             resource_type=kind, resource_name=name, configuration_keys=None
         )
         node = None if broker is None else await self._broker(broker)
-        answer = await self._cluster.ask(DescribeConfigsRequest(resources=[resource]), node=node)
-        result = answer.results[0]
-        if result.error_code:
-            raise error_for(result.error_code, f"configs of {name!r}", why=result.error_message)
+        request, deadline = DescribeConfigsRequest(resources=[resource]), self._cluster.deadline()
+        attempt = 0
+        while True:
+            answer = await self._cluster.ask(request, node=node, deadline=deadline)
+            result = answer.results[0]
+            attempt += 1
+            code = ErrorCode.of(result.error_code)
+            if code is ErrorCode.NONE:
+                break
+            # A topic just created is not known everywhere at once.
+            if attempt > 10 or not await self._cluster.may_try_again(code, attempt, deadline):
+                raise error_for(code, f"configs of {name!r}", why=result.error_message)
         default = 5  # ConfigSource.DEFAULT_CONFIG
         return {
             config.name: config.value
