@@ -115,7 +115,7 @@ TOPIC_SETTINGS = Table([
 ])
 
 GROUP_SETTINGS = Table([
-    _topic("consumer.assignment.interval.ms", INT, 1000, "group.consumer.assignment.interval.ms", at_least(0),
+    _topic("consumer.assignment.interval.ms", INT, 0, "group.consumer.assignment.interval.ms", at_least(0),
            "The shortest time between two assignments of the group (KIP-848)."),
     _topic("consumer.heartbeat.interval.ms", INT, 5000, "group.consumer.heartbeat.interval.ms", at_least(1),
            "How often members of the group are told to heartbeat (KIP-848)."),

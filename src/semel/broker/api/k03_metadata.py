@@ -16,10 +16,12 @@ from semel.broker.failures import ApiError
 from semel.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, allowed
 from semel.broker.topics import check_name, check_new_name, internal_topic
 from semel.wire.errors import ErrorCode
+from semel.wire.messages import ADVERTISED
 from semel.wire.messages.metadata import MetadataRequest, MetadataResponse
 from semel.wire.primitives import NO_UUID
 
-API_KEY, VERSIONS = 3, range(0, 14)
+API_KEY = 3
+VERSIONS = ADVERTISED[API_KEY]
 
 Answer = MetadataResponse.MetadataResponseTopic
 

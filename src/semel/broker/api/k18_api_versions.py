@@ -14,9 +14,11 @@ from semel.broker import api
 from semel.broker.context import Context
 from semel.broker.features import SUPPORTED
 from semel.wire.errors import ErrorCode
+from semel.wire.messages import ADVERTISED
 from semel.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
-API_KEY, VERSIONS = 18, range(0, 5)
+API_KEY = 18
+VERSIONS = ADVERTISED[API_KEY]
 
 #: ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN.
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")

@@ -17,9 +17,11 @@ from semel.broker.resources import ConfigEntry, topic_entries
 from semel.broker.settings import TopicConfig
 from semel.broker.topics import check_configs, check_new_name, partition_count
 from semel.wire.errors import ErrorCode
+from semel.wire.messages import ADVERTISED
 from semel.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
-API_KEY, VERSIONS = 19, range(2, 8)
+API_KEY = 19
+VERSIONS = ADVERTISED[API_KEY]
 
 Result = CreateTopicsResponse.CreatableTopicResult
 Plan = tuple[str, int, dict[str, str]]

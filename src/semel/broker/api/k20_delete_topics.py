@@ -15,10 +15,12 @@ from semel.broker.catalog import Topic
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
 from semel.wire.errors import ErrorCode
+from semel.wire.messages import ADVERTISED
 from semel.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from semel.wire.primitives import NO_UUID
 
-API_KEY, VERSIONS = 20, range(1, 7)
+API_KEY = 20
+VERSIONS = ADVERTISED[API_KEY]
 
 Asked = DeleteTopicsRequest.DeleteTopicState
 Result = DeleteTopicsResponse.DeletableTopicResult

@@ -13,9 +13,11 @@ from __future__ import annotations
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
 from semel.broker.resources import ConfigEntry, Resource
+from semel.wire.messages import ADVERTISED
 from semel.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 
-API_KEY, VERSIONS = 32, range(1, 5)
+API_KEY = 32
+VERSIONS = ADVERTISED[API_KEY]
 
 Result = DescribeConfigsResponse.DescribeConfigsResult
 

@@ -14,9 +14,11 @@ from semel.broker.context import Context
 from semel.broker.failures import ApiError
 from semel.broker.resources import Resource
 from semel.wire.errors import ErrorCode
+from semel.wire.messages import ADVERTISED
 from semel.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
-API_KEY, VERSIONS = 33, range(0, 3)
+API_KEY = 33
+VERSIONS = ADVERTISED[API_KEY]
 
 Asked = AlterConfigsRequest.AlterConfigsResource
 Result = AlterConfigsResponse.AlterConfigsResourceResponse

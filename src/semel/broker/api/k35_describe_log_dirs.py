@@ -13,9 +13,11 @@ from collections.abc import Iterator
 
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.wire.errors import ErrorCode
+from semel.wire.messages import ADVERTISED
 from semel.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
-API_KEY, VERSIONS = 35, range(1, 6)
+API_KEY = 35
+VERSIONS = ADVERTISED[API_KEY]
 
 Topic = DescribeLogDirsResponse.DescribeLogDirsTopic
 Partition = DescribeLogDirsResponse.DescribeLogDirsPartition

@@ -14,12 +14,14 @@ from semel.broker.context import Context
 from semel.broker.failures import ApiError
 from semel.broker.topics import MOST_PARTITIONS, check_replicas
 from semel.wire.errors import ErrorCode
+from semel.wire.messages import ADVERTISED
 from semel.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
 )
 
-API_KEY, VERSIONS = 37, range(0, 4)
+API_KEY = 37
+VERSIONS = ADVERTISED[API_KEY]
 
 Asked = CreatePartitionsRequest.CreatePartitionsTopic
 Result = CreatePartitionsResponse.CreatePartitionsTopicResult

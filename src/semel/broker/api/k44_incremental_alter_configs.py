@@ -15,12 +15,14 @@ from semel.broker.definitions import Kind, Setting
 from semel.broker.failures import ApiError
 from semel.broker.resources import Resource
 from semel.wire.errors import ErrorCode
+from semel.wire.messages import ADVERTISED
 from semel.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
 
-API_KEY, VERSIONS = 44, range(0, 2)
+API_KEY = 44
+VERSIONS = ADVERTISED[API_KEY]
 
 Asked = IncrementalAlterConfigsRequest.AlterConfigsResource
 Change = IncrementalAlterConfigsRequest.AlterableConfig

@@ -11,9 +11,11 @@ from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
 from semel.broker.topics import METADATA_TOPIC
 from semel.wire.errors import ErrorCode
+from semel.wire.messages import ADVERTISED
 from semel.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 
-API_KEY, VERSIONS = 55, range(0, 3)
+API_KEY = 55
+VERSIONS = ADVERTISED[API_KEY]
 
 Partition = DescribeQuorumResponse.PartitionData
 

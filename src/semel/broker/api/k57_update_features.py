@@ -11,9 +11,11 @@ from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
 from semel.broker.features import SAFE_DOWNGRADE, UPGRADE, check_update
 from semel.wire.errors import ErrorCode
+from semel.wire.messages import ADVERTISED
 from semel.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
-API_KEY, VERSIONS = 57, range(0, 3)
+API_KEY = 57
+VERSIONS = ADVERTISED[API_KEY]
 
 Update = UpdateFeaturesRequest.FeatureUpdateKey
 Result = UpdateFeaturesResponse.UpdatableFeatureResult

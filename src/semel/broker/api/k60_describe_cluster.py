@@ -11,9 +11,11 @@ from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
 from semel.broker.operations import CLUSTER_OPERATIONS, allowed
 from semel.wire.errors import ErrorCode
+from semel.wire.messages import ADVERTISED
 from semel.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
-API_KEY, VERSIONS = 60, range(0, 3)
+API_KEY = 60
+VERSIONS = ADVERTISED[API_KEY]
 
 BROKERS, CONTROLLERS = 1, 2
 

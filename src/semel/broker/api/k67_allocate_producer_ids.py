@@ -14,7 +14,8 @@ from semel.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsResponse,
 )
 
-API_KEY, VERSIONS = 67, range(0, 1)
+API_KEY = 67
+VERSIONS = range(0, 1)
 
 
 def handle(

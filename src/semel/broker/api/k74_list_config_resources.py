@@ -13,12 +13,14 @@ from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
 from semel.broker.resources import ResourceType
 from semel.wire.errors import ErrorCode
+from semel.wire.messages import ADVERTISED
 from semel.wire.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
 
-API_KEY, VERSIONS = 74, range(0, 2)
+API_KEY = 74
+VERSIONS = ADVERTISED[API_KEY]
 
 BROKER_LOGGER, CLIENT_METRICS = 8, 16
 #: The types Kafka lists; two of them have no resources here.

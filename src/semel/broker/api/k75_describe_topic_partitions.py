@@ -12,12 +12,14 @@ from semel.broker.context import Context
 from semel.broker.failures import ApiError
 from semel.broker.operations import TOPIC_OPERATIONS, allowed
 from semel.wire.errors import ErrorCode
+from semel.wire.messages import ADVERTISED
 from semel.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
 
-API_KEY, VERSIONS = 75, range(0, 1)
+API_KEY = 75
+VERSIONS = ADVERTISED[API_KEY]
 
 Answer = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 Partition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
