@@ -7,7 +7,7 @@ tests of compaction and recovery, which must not change what a reader sees.
 from collections.abc import Iterable
 
 from semel.core.partition.cleaning import TransactionPolicy, last_batches
-from semel.core.partition.snapshots import encode_aborted
+from semel.core.partition.snapshots import decode_aborted, encode_aborted
 from semel.core.partition.stability import AbortedTransaction
 from semel.core.partition.state import PartitionState
 from semel.store.compaction import Compacted, compact
@@ -112,14 +112,36 @@ class TransactionalLog:
         others = [entry for entry in self.aborted if not first <= entry.last_offset < end]
         self.aborted = sorted([*others, *entries], key=lambda entry: entry.last_offset)
 
+    def reload(self, log: DiskLog) -> None:
+        """What an owner does after a restart: replay, and trust the index that is vouched for."""
+        self.log = log
+        self.state = PartitionState()
+        trusted = log.next_offset if log.recovered_from is None else log.recovered_from
+        entries = [
+            entry
+            for base in log.side_files("txnindex")
+            if base < trusted
+            for entry in decode_aborted(log.read_side_file(base, "txnindex") or b"")
+        ]
+        for batch in self.batches():
+            marker = parse_marker(batch) if batch.is_control else None
+            entry = self.state.replay(batch, marker, self.now_ms)
+            if entry is not None and entry.last_offset >= trusted:
+                entries.append(entry)
+        self.aborted = sorted(entries, key=lambda entry: entry.last_offset)
+
     # Readers
 
     def batches(self) -> list[BatchHeader]:
         return [BatchHeader(data) for data in self.log.batches(self.log.start_offset)]
 
-    def committed(self) -> list[Record]:
-        """What a read_committed consumer delivers: Kafka's rules, over whole fetches at once."""
-        return read_committed(self.batches(), self.aborted, self.last_stable_offset)
+    def committed(self, offset: int | None = None) -> list[Record]:
+        """What a read_committed consumer delivers that begins at `offset`."""
+        offset = self.log.start_offset if offset is None else offset
+        batches = [BatchHeader(data) for data in self.log.batches(offset)]
+        aborted = [entry for entry in self.aborted if entry.last_offset >= offset]
+        records = read_committed(batches, aborted, self.last_stable_offset)
+        return [record for record in records if record.offset >= offset]
 
     def latest(self) -> dict[bytes, bytes]:
         """The table that the log stands for: the last committed value of every key."""
