@@ -31,8 +31,17 @@ _NONE = int(ErrorCode.NONE)
 class Reading:
     """One Fetch request being answered; a waiter of every partition it reads while it waits."""
 
-    __slots__ = ("_answer", "_ctx", "_fetch", "_found", "_is_committed", "_max_bytes", "_min_bytes",
-                 "_timer")  # fmt: skip
+    __slots__ = (
+        "_answer",
+        "_ctx",
+        "_fetch",
+        "_found",
+        "_homes",
+        "_is_committed",
+        "_max_bytes",
+        "_min_bytes",
+        "_timer",
+    )
 
     def __init__(
         self,
@@ -48,6 +57,7 @@ class Reading:
         self._is_committed = isolation_level == READ_COMMITTED
         self._min_bytes = min_bytes
         self._max_bytes = max_bytes
+        self._homes = _find_all(ctx, fetch.wanted)
         self._found: list[tuple[Wanted, PartitionData]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._answer: asyncio.Future[FetchResponse] | None = None
@@ -89,41 +99,36 @@ class Reading:
         self._answer.set_result(response)
 
     def _partitions(self) -> list[Partition]:
-        find = self._ctx.partitions.find
-        found = (find(_name(self._ctx, wanted), wanted.index) for wanted in self._fetch.wanted)
-        return [partition for partition in found if partition is not None]
+        return [home for _, home in self._homes if not isinstance(home, ErrorCode)]
 
     def _read(self) -> int | None:
         """Read every partition; the bytes found, or None if an error must be told at once."""
         self._found = []
         left = self._max_bytes
         size = 0
-        is_urgent = False
-        for wanted in self._fetch.wanted:
-            data = self._read_one(wanted, left, at_least_one=not size)
+        is_urgent = not self._homes
+        for wanted, home in self._homes:
+            data = self._read_one(wanted, home, left, at_least_one=not size)
             self._found.append((wanted, data))
             length = len(data.records)
             size += length
-            left = max(0, left - length)
-            if data.error_code or data.diverging_epoch.epoch != NO_EPOCH_END.epoch:
+            left -= length
+            if data.error_code or data.diverging_epoch.epoch >= 0:
                 is_urgent = True
-        return None if is_urgent or not self._fetch.wanted else size
+        return None if is_urgent else size
 
-    def _read_one(self, wanted: Wanted, left: int, at_least_one: bool) -> PartitionData:
-        ctx = self._ctx
-        name = _name(ctx, wanted)
-        if not name:
-            return _failed(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
-        if not ctx.may("READ", "TOPIC", name):
-            return _failed(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        partition = ctx.partitions.find(name, wanted.index)
-        if partition is None:
+    def _read_one(
+        self, wanted: Wanted, home: Partition | ErrorCode, left: int, at_least_one: bool
+    ) -> PartitionData:
+        if isinstance(home, ErrorCode):
+            return _failed(wanted, home)
+        if home.is_deleted:
             return _failed(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        refused = epoch_refusal(wanted.current_leader_epoch, partition.leader_epoch)
+        refused = epoch_refusal(wanted.current_leader_epoch, home.leader_epoch)
         if refused is not None:
             return _failed(wanted, refused.error)
         try:
-            return read(partition, wanted, left, self._is_committed, at_least_one)
+            return read(home, wanted, max(0, left), self._is_committed, at_least_one)
         except OffsetOutOfRange:
             return _failed(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
         except StorageError:
@@ -159,12 +164,10 @@ def read(
     )
     if wanted.last_fetched_epoch >= 0 and _diverges(partition, wanted, data):
         return data
-    region = log.read(
-        wanted.fetch_offset,
-        min(wanted.max_bytes, max_bytes),
-        stable if is_committed else high_watermark,
-        at_least_one,
-    )
+    end = stable if is_committed else high_watermark
+    if wanted.fetch_offset == end and log.offline is None:
+        return data  # all read: most partitions, most of the time
+    region = log.read(wanted.fetch_offset, min(wanted.max_bytes, max_bytes), end, at_least_one)
     if len(region):
         data.records = region
         if is_committed and len(partition.state.aborted):
@@ -212,9 +215,31 @@ def _topic_response(topic: str | UUID) -> FetchResponse.FetchableTopicResponse:
     return FetchResponse.FetchableTopicResponse(topic=topic)
 
 
-def _name(ctx: Context, wanted: Wanted) -> str:
-    topic = wanted.topic
-    return topic if isinstance(topic, str) else ctx.partitions.name_of(topic) or ""
+def _find_all(ctx: Context, wanted: list[Wanted]) -> list[tuple[Wanted, Partition | ErrorCode]]:
+    """Each with its partition, or with the reason why the client cannot have it."""
+    topics: dict[object, list[Partition] | ErrorCode] = {}
+    homes: list[tuple[Wanted, Partition | ErrorCode]] = []
+    for item in wanted:
+        found = topics.get(item.topic)
+        if found is None:
+            found = topics[item.topic] = _find_topic(ctx, item.topic)
+        if isinstance(found, ErrorCode):
+            homes.append((item, found))
+        elif 0 <= item.index < len(found):
+            homes.append((item, found[item.index]))
+        else:
+            homes.append((item, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    return homes
+
+
+def _find_topic(ctx: Context, topic: str | UUID) -> list[Partition] | ErrorCode:
+    name = topic if isinstance(topic, str) else ctx.partitions.name_of(topic)
+    if name is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if not ctx.may("READ", "TOPIC", name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    partitions: list[Partition] = ctx.partitions.of(name)
+    return partitions or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _failed(wanted: Wanted, error: ErrorCode) -> PartitionData:

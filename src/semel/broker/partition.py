@@ -62,6 +62,7 @@ class Partition:
         "_wake",
         "high_watermark",
         "index",
+        "is_deleted",
         "log",
         "snapshot_offset",
         "state",
@@ -82,6 +83,7 @@ class Partition:
         self._now_ms = now_ms
         self._wake = wake
         self.waiters: set[Waiter] = set()
+        self.is_deleted = False
         self.configure()
         self._open(log)
 

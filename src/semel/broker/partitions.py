@@ -94,6 +94,7 @@ class Partitions:
 
     def topic_deleted(self, topic: Topic) -> None:
         for partition in self._by_topic.pop(topic.name):
+            partition.is_deleted = True
             self.store.delete(topic.name, partition.index)
             self._wake(partition)
 

@@ -73,6 +73,7 @@ class Write:
 def handle(ctx: Context, request: ProduceRequest, version: int) -> Any:
     response = ProduceResponse()
     writes: list[Write] = []
+    attributes = 0
     for data in request.topic_data:
         topic = _find_topic(ctx, data, version)
         result = ProduceResponse.TopicProduceResponse(name=data.name, topic_id=data.topic_id)
@@ -85,8 +86,9 @@ def handle(ctx: Context, request: ProduceRequest, version: int) -> Any:
             if isinstance(write, Refusal):
                 refuse(answer, write, topic and f"{topic.name}-{part.index}")
             else:
+                attributes |= write.batch.attributes
                 writes.append(write)
-    if any(write.batch.attributes & TRANSACTIONAL for write in writes):
+    if attributes & TRANSACTIONAL:
         return _transactional(ctx, request, response, writes, version)
     return _append_all(ctx, request, response, writes)
 
@@ -172,14 +174,16 @@ def _prepare(
 def _append_all(
     ctx: Context, request: ProduceRequest, response: ProduceResponse, writes: list[Write]
 ) -> Any:
+    waiting = []
     for write in writes:
         write.append()
+        if not write.ticket.durable:
+            waiting.append((write.answer, write.ticket))
     if request.acks == ACKS_NONE:
         return _unacknowledged(ctx, response)
-    if request.acks == ACKS_LEADER or all(write.ticket.durable for write in writes):
+    if request.acks == ACKS_LEADER or not waiting:
         return response
-    tickets = [(write.answer, write.ticket) for write in writes]
-    return when_durable(ctx.broker.loop, response, tickets, request.timeout_ms)
+    return when_durable(ctx.broker.loop, response, waiting, request.timeout_ms)
 
 
 def _unacknowledged(ctx: Context, response: ProduceResponse) -> None:

@@ -15,8 +15,7 @@ COMPRESSION = 0x07
 LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
-DELETE_HORIZON = 0x40
-KNOWN_ATTRIBUTES = 0x7F
+CLIENTS_ATTRIBUTES = COMPRESSION | TRANSACTIONAL
 LAST_CODEC = 4  # none, gzip, snappy, lz4, zstd
 
 # Length, attributes, two deltas, key, value and header count take a byte each at least.
@@ -44,77 +43,36 @@ class Limits:
 
 
 def refusal(header: BatchHeader, limits: Limits, now_ms: int) -> Refusal | None:
-    """The reason to refuse a client's batch, or None. The caller has checked the CRC."""
-    return (
-        _shape_refusal(header, limits)
-        or _flags_refusal(header)
-        or _producer_refusal(header)
-        or _timestamp_refusal(header, limits, now_ms)
-    )
+    """The reason to refuse a client's batch, or None. The caller has checked the CRC.
 
-
-def _shape_refusal(header: BatchHeader, limits: Limits) -> Refusal | None:
-    if header.size > limits.max_message_bytes:
-        return Refusal(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"The batch has {header.size} bytes, max.message.bytes is {limits.max_message_bytes}.",
-        )
-    if header.base_offset != 0:
-        return _invalid(f"The base offset must be 0, not {header.base_offset}.")
-    count = header.count
-    if count <= 0:
-        return _invalid(f"The batch declares {count} records.")
-    if count != header.last_offset_delta + 1:
-        return _invalid(
-            f"The batch declares {count} records, but its last offset delta is"
-            f" {header.last_offset_delta}."
-        )
-    body_bytes = header.size - HEADER_SIZE
-    if not header.attributes & COMPRESSION and count * SMALLEST_RECORD_BYTES > body_bytes:
-        return _invalid(f"The batch declares {count} records, but has {body_bytes} bytes of them.")
-    return None
-
-
-def _flags_refusal(header: BatchHeader) -> Refusal | None:
+    Asked of every batch, hence the conditions in line; the functions below only put into words
+    which of them failed.
+    """
     attributes = header.attributes
-    if not attributes & ~(COMPRESSION | TRANSACTIONAL) and attributes & COMPRESSION <= LAST_CODEC:
-        return None
-    if attributes & CONTROL:
-        return _invalid("Clients may not write control batches.")
-    if attributes & ~KNOWN_ATTRIBUTES or attributes & DELETE_HORIZON:
-        return _invalid(f"Clients may not set the batch attributes {attributes & 0xFFFF:#06x}.")
-    if attributes & LOG_APPEND_TIME:
-        return Refusal(
-            ErrorCode.INVALID_TIMESTAMP, "Only the broker may stamp a batch with its append time."
-        )
-    codec = attributes & COMPRESSION
-    return Refusal(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"There is no compression type {codec}.")
-
-
-def _producer_refusal(header: BatchHeader) -> Refusal | None:
+    if header.size > limits.max_message_bytes:
+        return _too_large(header, limits)
+    count = header.count
+    if (
+        header.base_offset != 0
+        or count <= 0
+        or count != header.last_offset_delta + 1
+        or (not attributes & COMPRESSION and count * SMALLEST_RECORD_BYTES > _body_bytes(header))
+    ):
+        return _misshapen(header)
+    if attributes & ~CLIENTS_ATTRIBUTES or attributes & COMPRESSION > LAST_CODEC:
+        return _wrong_flags(attributes)
     if header.producer_id == NO_PRODUCER_ID:
         # Kafka lets this one through, visible to read_committed readers at once.
-        if header.attributes & TRANSACTIONAL:
+        if attributes & TRANSACTIONAL:
             return _invalid("A transactional batch needs a producer id.")
-        return None
-    if header.producer_id < 0:
-        return _invalid(f"There is no producer id {header.producer_id}.")
-    if header.producer_epoch < 0:
-        return _invalid(
-            f"Producer {header.producer_id} sent the epoch {header.producer_epoch} in a batch."
-        )
-    if header.base_sequence < 0:
-        return _invalid(
-            f"Producer {header.producer_id} sent the sequence {header.base_sequence} in a batch."
-        )
-    return None
+    elif header.producer_id < 0 or header.producer_epoch < 0 or header.base_sequence < 0:
+        return _nobody(header)
+    return None if limits.log_append_time else _timestamp_refusal(header, limits, now_ms)
 
 
 def _timestamp_refusal(header: BatchHeader, limits: Limits, now_ms: int) -> Refusal | None:
     """The bounds of Kafka's LogValidator, held against the first and the largest timestamp: the
     only two a header carries."""
-    if limits.log_append_time:
-        return None
     latest = now_ms + limits.timestamp_after_max_ms
     earliest = now_ms - limits.timestamp_before_max_ms
     for timestamp in (header.max_timestamp, header.base_timestamp):
@@ -124,6 +82,58 @@ def _timestamp_refusal(header: BatchHeader, limits: Limits, now_ms: int) -> Refu
                 f"The timestamp {timestamp} is outside of [{earliest}, {latest}].",
             )
     return None
+
+
+def _body_bytes(header: BatchHeader) -> int:
+    return header.size - HEADER_SIZE
+
+
+def _too_large(header: BatchHeader, limits: Limits) -> Refusal:
+    return Refusal(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"The batch has {header.size} bytes, max.message.bytes is {limits.max_message_bytes}.",
+    )
+
+
+def _misshapen(header: BatchHeader) -> Refusal:
+    count = header.count
+    if header.base_offset != 0:
+        return _invalid(f"The base offset must be 0, not {header.base_offset}.")
+    if count <= 0:
+        return _invalid(f"The batch declares {count} records.")
+    if count != header.last_offset_delta + 1:
+        return _invalid(
+            f"The batch declares {count} records, but its last offset delta is"
+            f" {header.last_offset_delta}."
+        )
+    return _invalid(
+        f"The batch declares {count} records, but has {_body_bytes(header)} bytes of them."
+    )
+
+
+def _wrong_flags(attributes: int) -> Refusal:
+    if attributes & CONTROL:
+        return _invalid("Clients may not write control batches.")
+    if attributes & ~(CLIENTS_ATTRIBUTES | LOG_APPEND_TIME):
+        return _invalid(f"Clients may not set the batch attributes {attributes & 0xFFFF:#06x}.")
+    if attributes & LOG_APPEND_TIME:
+        return Refusal(
+            ErrorCode.INVALID_TIMESTAMP, "Only the broker may stamp a batch with its append time."
+        )
+    codec = attributes & COMPRESSION
+    return Refusal(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"There is no compression type {codec}.")
+
+
+def _nobody(header: BatchHeader) -> Refusal:
+    if header.producer_id < 0:
+        return _invalid(f"There is no producer id {header.producer_id}.")
+    if header.producer_epoch < 0:
+        return _invalid(
+            f"Producer {header.producer_id} sent the epoch {header.producer_epoch} in a batch."
+        )
+    return _invalid(
+        f"Producer {header.producer_id} sent the sequence {header.base_sequence} in a batch."
+    )
 
 
 def _invalid(message: str) -> Refusal:

@@ -69,16 +69,16 @@ class PartitionState:
         if header.producer_id == NO_PRODUCER_ID:
             return None
         current = self.verifications.current(header.producer_id)
-        begins_at_zero = current is not None and current.begins_at_zero
-        verdict = self.producers.look(header, begins_at_zero)
+        verdict = self.producers.look(header, current is not None and current.begins_at_zero)
         if isinstance(verdict, Duplicate):
             return verdict
-        return (
-            self._verification_refusal(header, current, guard)
-            or verdict
-            or _overtaking_refusal(header, current)
-            or self._outsider_refusal(header)
-        )
+        if header.attributes & TRANSACTIONAL:
+            refused = self._verification_refusal(header, current, guard)
+        else:
+            refused = None if verdict else self._outsider_refusal(header)
+        if current is None:
+            return refused or verdict
+        return refused or verdict or _overtaking_refusal(header, current)
 
     def look_internal(self, header: BatchHeader, guard: Guard | None = None) -> Refusal | None:
         """Judge a coordinator's batch: no sequences, but epochs and transactions count."""
@@ -87,8 +87,10 @@ class PartitionState:
         producer = self.producers.get(header.producer_id)
         if producer is not None and header.producer_epoch < producer.epoch:
             return stale_epoch(header.producer_id, header.producer_epoch, producer.epoch)
+        if not header.attributes & TRANSACTIONAL:
+            return self._outsider_refusal(header)
         current = self.verifications.current(header.producer_id)
-        return self._verification_refusal(header, current, guard) or self._outsider_refusal(header)
+        return self._verification_refusal(header, current, guard)
 
     def look_marker(self, marker: Marker, transaction_version: int) -> Refusal | None:
         """Judge a coordinator's marker (ProducerAppendInfo.appendEndTxnMarker)."""
@@ -157,8 +159,6 @@ class PartitionState:
         self, header: BatchHeader, current: Guard | None, guard: Guard | None
     ) -> Refusal | None:
         """A transactional batch needs a transaction open here, or the guard of its verification."""
-        if not header.attributes & TRANSACTIONAL:
-            return None
         producer = self.producers.get(header.producer_id)
         if producer is not None:
             if header.producer_epoch < producer.epoch:
@@ -170,18 +170,17 @@ class PartitionState:
         return None
 
     def _outsider_refusal(self, header: BatchHeader) -> Refusal | None:
+        """A batch outside of transactions, while its producer has one open here."""
         producer = self.producers.get(header.producer_id)
         if producer is None or not producer.has_open_transaction:
-            return None
-        if header.attributes & TRANSACTIONAL:
             return None
         return _invalid_state(
             header, "has a transaction open here, and this batch is not part of it"
         )
 
 
-def _overtaking_refusal(header: BatchHeader, current: Guard | None) -> Refusal | None:
-    if current is not None and header.base_sequence > current.lowest_sequence:
+def _overtaking_refusal(header: BatchHeader, current: Guard) -> Refusal | None:
+    if header.base_sequence > current.lowest_sequence:
         return out_of_order(header, f"{current.lowest_sequence} is still to be verified")
     return None
 
