@@ -1,7 +1,7 @@
 """CRC-32C by the processor's own instruction, from the `crc32c` package's extension alone.
 
 The package itself looks up its own version when imported, and for that loads `importlib.metadata`
-and `email`: 40 ms, a fifth of a broker's start.
+and `email`: 46 ms of CPU (0.124 s against 0.078 beside asyncio, best of 15, busy machine).
 """
 
 from __future__ import annotations
