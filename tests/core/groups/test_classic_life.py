@@ -231,3 +231,12 @@ def test_after_a_restart_members_have_a_whole_session_to_come_back(bench):
     assert bench.heartbeat(leader.member_id, leader.generation).error is ErrorCode.NONE
     bench.advance(1_000)
     assert set(bench.classic().members) == {leader.member_id}
+
+
+def test_an_overtaken_generation_leaves_no_assignment_behind(bench):
+    leader, follower = bench.settle()
+    bench.join(leader.member_id)
+    bench.join(follower.member_id)
+    assert bench.classic().state is ClassicState.COMPLETING_REBALANCE
+    bench.join_at_once()
+    assert {member.assignment for member in bench.classic().members.values()} == {b""}

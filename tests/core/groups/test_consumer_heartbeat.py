@@ -4,9 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from semel.core.groups.commands import OffsetCommit, OffsetFetch, OffsetToCommit
+from semel.core.groups.consumer_group import ConsumerGroup, ConsumerMember
+from semel.core.groups.draft import rebalance_key
+from semel.core.groups.records import CurrentAssignmentDeleted, TimerSet
 from semel.core.groups.settings import GroupSettings
 from semel.core.groups.states import ConsumerState, MemberState
-from semel.testing.group_bench import GroupBench
+from semel.core.groups.timers import Deadline
+from semel.testing.group_bench import GroupBench, topic_id
 from semel.wire.errors import ErrorCode
 
 NONE = ErrorCode.NONE
@@ -336,9 +341,6 @@ def test_commits_carry_the_member_epoch(bench):
 
 
 def test_a_late_commit_counts_for_partitions_that_were_the_members_then(bench):
-    from semel.core.groups.commands import OffsetCommit, OffsetToCommit
-    from semel.testing.group_bench import topic_id
-
     first = bench.beat("a").member_epoch
     bench.set_topics(t=5)
     bench.beat("a", first)
@@ -352,8 +354,6 @@ def test_a_late_commit_counts_for_partitions_that_were_the_members_then(bench):
 
 
 def test_fetching_offsets_with_a_stale_epoch_is_refused(bench):
-    from semel.core.groups.commands import OffsetFetch
-
     epoch = bench.beat("a").member_epoch
     assert bench.do(OffsetFetch("g", (), "a", epoch)).error is NONE
     stale = bench.do(OffsetFetch("g", (), "a", epoch + 1))
@@ -367,3 +367,43 @@ def test_settings_that_change_are_followed(bench):
     changed = replace(bench.settings, consumer_heartbeat_interval_ms=9_000)
     bench.coordinator.state.settings = changed
     assert steady(bench).heartbeat_interval_ms == 9_000
+
+
+def test_a_static_member_that_leaves_in_the_middle_lets_go_of_what_it_had_to(bench):
+    first = bench.beat("a", instance_id="i").member_epoch
+    bench.beat("b")
+    bench.beat("a", first, owned={"t": [0, 1, 2, 3]}, instance_id="i")
+    assert bench.consumer().members["a"].state is MemberState.UNREVOKED_PARTITIONS
+    bench.beat("a", -2, instance_id="i")
+    steady(bench, "b")
+    assert len(owned(bench, "b")["t"]) == 2
+
+
+def test_a_static_member_that_returns_is_counted_once(bench):
+    bench.beat("a", instance_id="i")
+    bench.beat("a", -2, instance_id="i")
+    bench.set_topics(t=6)
+    back = bench.beat("a2", instance_id="i")
+    assert bench.names(back.assignment) == {"t": [0, 1, 2, 3, 4, 5]}
+
+
+def test_the_clock_of_an_epoch_that_is_over_fences_nobody(bench):
+    epoch = bench.beat("a").member_epoch
+    key, past = rebalance_key("g", "a"), Deadline(bench.now_ms + 1, note=epoch - 1)
+    bench.coordinator.apply(TimerSet(key, past))
+    bench.advance(1)
+    assert "a" in bench.consumer().members
+
+
+def test_a_member_whose_assignment_is_deleted_holds_nothing(bench):
+    bench.beat("a")
+    bench.coordinator.apply(CurrentAssignmentDeleted("g", "a"))
+    assert bench.consumer().owner_epochs == {}
+
+
+def test_a_late_record_does_not_take_a_partition_from_its_new_owner():
+    group, topic = ConsumerGroup("g"), topic_id("t")
+    group.put(ConsumerMember("a", 5, assigned={topic: {0: 5}}))
+    group.put(ConsumerMember("b", 6, assigned={topic: {0: 6}}))
+    group.put(ConsumerMember("a", 7))
+    assert group.owner_epoch(topic, 0) == 6

@@ -64,7 +64,6 @@ class GroupMetadata:
 class ClassicGroup:
     group_id: str
     state: ClassicState = ClassicState.EMPTY
-    previous_state: ClassicState = ClassicState.DEAD
     state_since_ms: int | None = None
     protocol_type: str | None = None
     protocol_name: str | None = None
@@ -201,7 +200,7 @@ class ClassicGroup:
 
     def move_to(self, state: ClassicState, now_ms: int) -> None:
         assert state in CLASSIC_MOVES[self.state], f"{self.state} -> {state}"
-        self.previous_state, self.state, self.state_since_ms = self.state, state, now_ms
+        self.state, self.state_since_ms = state, now_ms
 
     def put(self, member: ClassicMember) -> None:
         """Add or update. The first member ever becomes the leader."""

@@ -1,6 +1,7 @@
 """The states of groups and of their members, and the only legal moves between them.
 
-The tables are drawn into the docs and asserted whenever a state changes.
+`docs/group-states.md` draws its diagrams from the tables; `ClassicGroup.move_to` and `State.apply`
+assert them.
 """
 
 from enum import IntEnum, StrEnum
@@ -13,21 +14,21 @@ class ClassicState(StrEnum):
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
-    DEAD = "Dead"
+    DEAD = "Dead"  # what DescribeGroups says of a group that is not there; no group is in it
 
+
+CLASSIC_CAUSES: dict[tuple[ClassicState, ClassicState], str] = {
+    (ClassicState.EMPTY, ClassicState.PREPARING_REBALANCE): "a first member joins",
+    (ClassicState.PREPARING_REBALANCE, ClassicState.COMPLETING_REBALANCE): "all joined, or time up",
+    (ClassicState.PREPARING_REBALANCE, ClassicState.EMPTY): "nobody is left",
+    (ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE): "the leader assigns",
+    (ClassicState.COMPLETING_REBALANCE, ClassicState.PREPARING_REBALANCE): "a member comes or goes",
+    (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE): "a member comes, changes or goes",
+}
 
 CLASSIC_MOVES: dict[ClassicState, frozenset[ClassicState]] = {
-    ClassicState.EMPTY: frozenset({ClassicState.PREPARING_REBALANCE, ClassicState.DEAD}),
-    # Everybody (or nobody) has joined: the leader is asked to assign, or the group is empty.
-    ClassicState.PREPARING_REBALANCE: frozenset(
-        {ClassicState.COMPLETING_REBALANCE, ClassicState.EMPTY, ClassicState.DEAD}
-    ),
-    # The leader's SyncGroup settles the generation; anything else starts over.
-    ClassicState.COMPLETING_REBALANCE: frozenset(
-        {ClassicState.STABLE, ClassicState.PREPARING_REBALANCE, ClassicState.DEAD}
-    ),
-    ClassicState.STABLE: frozenset({ClassicState.PREPARING_REBALANCE, ClassicState.DEAD}),
-    ClassicState.DEAD: frozenset({ClassicState.DEAD}),
+    state: frozenset(after for before, after in CLASSIC_CAUSES if before is state)
+    for state in ClassicState
 }
 
 CAN_REBALANCE = frozenset(
@@ -53,16 +54,40 @@ class MemberState(IntEnum):
     UNKNOWN = 127
 
 
-_ALIVE = frozenset(
-    {MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS}
-)
+MEMBER_CAUSES: dict[tuple[MemberState, MemberState], str] = {
+    (MemberState.STABLE, MemberState.STABLE): "a target that only adds free partitions",
+    (MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS): "it must give something up",
+    (MemberState.STABLE, MemberState.UNRELEASED_PARTITIONS): "others still hold its partitions",
+    (MemberState.UNREVOKED_PARTITIONS, MemberState.UNREVOKED_PARTITIONS): "still more to give up",
+    (MemberState.UNREVOKED_PARTITIONS, MemberState.STABLE): "it has let go",
+    (MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS): "it has, others not",
+    (MemberState.UNRELEASED_PARTITIONS, MemberState.STABLE): "the others have let go",
+    (MemberState.UNRELEASED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS): "some of them have",
+    (MemberState.UNRELEASED_PARTITIONS, MemberState.UNREVOKED_PARTITIONS): "a new target",
+    # A state written by a newer broker than this one: the member starts over.
+    (MemberState.UNKNOWN, MemberState.STABLE): "it rejoins without partitions",
+    (MemberState.UNKNOWN, MemberState.UNREVOKED_PARTITIONS): "it rejoins without partitions",
+    (MemberState.UNKNOWN, MemberState.UNRELEASED_PARTITIONS): "it rejoins without partitions",
+}
 
 MEMBER_MOVES: dict[MemberState, frozenset[MemberState]] = {
-    MemberState.STABLE: _ALIVE,
-    # The member must first give up what it no longer owns.
-    MemberState.UNREVOKED_PARTITIONS: _ALIVE,
-    # The member waits for partitions that others have not given up yet.
-    MemberState.UNRELEASED_PARTITIONS: _ALIVE,
-    # Written by a broker newer than this one: the member starts over.
-    MemberState.UNKNOWN: _ALIVE | {MemberState.UNKNOWN},
+    state: frozenset(after for before, after in MEMBER_CAUSES if before is state)
+    for state in MemberState
 }
+
+
+def classic_mermaid() -> str:
+    """The diagram of a classic group, drawn from the table that it obeys."""
+    lines = ["stateDiagram-v2", "    [*] --> Empty"]
+    for (before, after), cause in CLASSIC_CAUSES.items():
+        lines.append(f"    {before} --> {after}: {cause}")
+    lines.append("    Empty --> [*]: deleted or expired")
+    return "\n".join(lines)
+
+
+def member_mermaid() -> str:
+    """The same of a member of a consumer group."""
+    lines = ["stateDiagram-v2", "    [*] --> STABLE"]
+    for (before, after), cause in MEMBER_CAUSES.items():
+        lines.append(f"    {before.name} --> {after.name}: {cause}")
+    return "\n".join(lines)
