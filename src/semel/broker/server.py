@@ -28,7 +28,12 @@ from semel.net.listener import Listener, ListenerLimits
 log = logging.getLogger("semel.broker")
 
 #: The parts between the catalog and the listener; each in the module of its name.
-PARTS = {"partitions": "Partitions", "transactions": "Transactions", "groups": "Groups"}
+PARTS = {
+    "partitions": "Partitions",
+    "transactions": "Transactions",
+    "groups": "Groups",
+    "metrics": "Metrics",
+}
 #: Coordinators start with the broker if they have a past (their topic is there), and otherwise when
 #: first asked: their machines are half of what a broker loads.
 COORDINATORS = {"transactions": "__transaction_state", "groups": "__consumer_offsets"}
@@ -89,6 +94,8 @@ class Broker:
             for part, topic in COORDINATORS.items():
                 if topic in self.catalog.topics and part not in vars(self):
                     self._start_part(part)
+            if self.settings["metrics.port"] >= 0:
+                self._start_part("metrics")
             self._set_limits()
             self.settings.observers.append(self._set_limits)
             await self._listener.start(*self.listen_address)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from semel.broker.marker_sender import Debt, MarkerSender
@@ -132,6 +132,12 @@ class Transactions:
         shards = self.shards or self._make_topic()
         shard = shards[partition_of(transactional_id, len(shards))]
         return shard if shard.machine is not None else self._loaded(shard)
+
+    def known(self) -> Iterator[Transaction]:
+        """Every transaction of every loaded shard."""
+        for shard in self.shards:
+            if isinstance(shard.machine, Coordinator):
+                yield from shard.machine.transactions.values()
 
     # Patience
 

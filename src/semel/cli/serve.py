@@ -36,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="one setting by Kafka's name, such as log.retention.ms=1000; may be repeated",
     )
     parser.add_argument("--durability", choices=("os", "fsync"), help="when a write counts as done")
+    parser.add_argument(
+        "--metrics-port", type=int, help="serve metrics for Prometheus on this port"
+    )
     parser.add_argument("--log-level", choices=LEVELS, default="warning")
     parser.add_argument("--log-format", choices=FORMATS, default="logfmt")
 
@@ -60,6 +63,8 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
         given["log.dir"] = arguments.data
     if arguments.durability is not None:
         given["durability"] = arguments.durability
+    if arguments.metrics_port is not None:
+        given["metrics.port"] = arguments.metrics_port
     if arguments.host is not None or arguments.port is not None or "listeners" not in given:
         host = DEFAULT_HOST if arguments.host is None else arguments.host
         port = DEFAULT_PORT if arguments.port is None else arguments.port
