@@ -17,7 +17,9 @@ def marked(snippet: str) -> object:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("snippet", [marked(s) for s in SNIPPETS], ids=["broker", "transact", "spark"])
+@pytest.mark.parametrize(
+    "snippet", [marked(s) for s in SNIPPETS], ids=["broker", "transact", "spark"]
+)
 def test_a_snippet_runs(snippet: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, text=True, timeout=110

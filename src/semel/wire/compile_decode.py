@@ -225,7 +225,7 @@ class _Decoder(Source):
         code = FIXED[field.element]
         size = struct.calcsize(">" + code)
         if field.element == "uuid":
-            raise NotImplementedError("arrays of UUIDs appear in no message that we have")
+            raise TypeError("arrays of UUIDs appear in no message that we have")
         if self.flexible:
             self.line("n -= 1")
         short = self.constant("unpackers", primitives.array_unpackers(code))
