@@ -132,6 +132,36 @@ async def test_a_frame_much_larger_than_the_scratch_buffer_arrives_whole(start, 
     assert received == [b"before", large, b"after"]
 
 
+async def test_a_large_frame_is_filled_again_only_when_nobody_looks_into_it(start, connect, answer):
+    kept = []
+
+    def receive(connection, frame):
+        kept.append(memoryview(frame)[:4] if frame[:4] == b"keep" else bytes(frame[:4]))
+        connection.reply(answer(b"."))
+
+    client = await connect(await start(receive))
+    for word in (b"keep", b"one ", b"two ", b"keep", b"end "):
+        client.send(word * SCRATCH_SIZE)
+        assert await client.read(1) == b"."
+    assert kept == [b"keep", b"one ", b"two ", b"keep", b"end "]
+
+
+async def test_frames_of_changing_size_arrive_whole(start, connect, answer):
+    received = []
+
+    def receive(connection, frame):
+        received.append(bytes(frame))
+        connection.reply(answer(b"."))
+
+    client = await connect(await start(receive))
+    dice = random.Random(3)
+    sent = [dice.randbytes(dice.randrange(SCRATCH_SIZE, 3 * FIRST_CHUNK)) for _ in range(12)]
+    for frame in sent:
+        client.send(frame)
+        assert await client.read(1) == b"."
+    assert received == sent
+
+
 async def test_a_promise_of_a_large_frame_takes_no_memory_until_bytes_come(
     start, connect, answer, until
 ):
@@ -157,6 +187,7 @@ class Collector:
 
     def __init__(self):
         self.scratch = memoryview(bytearray(SCRATCH_SIZE))
+        self.spare = None
         self.frames = []
 
     def receive(self, connection, frame):

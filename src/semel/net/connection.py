@@ -58,9 +58,11 @@ class Frame(Protocol):
 
 
 class Limits(Protocol):
-    """What a connection needs of its listener."""
+    """What a connection needs of its listener. The frame that `receive` is given is its own for the
+    length of the call; what shall last longer is copied, or holds a view of the frame."""
 
     scratch: memoryview
+    spare: bytearray | None
     receive: Callable[[Connection, bytearray], None]
 
     @property
@@ -224,15 +226,17 @@ class Connection(asyncio.BufferedProtocol):
     def _refuse(self, size: int) -> None:
         self.close(f"frame of {size} bytes, allowed are 1 to {self._limits.max_frame_size}")
 
-    def _take(self, frame: bytearray) -> None:
+    def _take(self, frame: bytearray) -> bool:
+        """Start the request if it may be started; whether it was."""
         if self._draining:
-            return
+            return False
         if self._inbox or not self._may_start():
             self._inbox.append(frame)
             self._pause()
-        else:
-            self._request_size = len(frame)
-            self._limits.receive(self, frame)
+            return False
+        self._request_size = len(frame)
+        self._limits.receive(self, frame)
+        return True
 
     def _may_start(self) -> bool:
         """Whether the next request may begin: answers are read, and not too many are open."""

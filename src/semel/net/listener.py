@@ -43,6 +43,7 @@ class Listener:
         self.limits = limits or ListenerLimits()
         self.connections: set[Connection] = set()
         self.scratch = memoryview(bytearray(SCRATCH_SIZE))
+        self.spare: bytearray | None = None
         self.host, self.port = "", 0
         self._per_address: Counter[str] = Counter()
         self._drained: asyncio.Event | None = None
