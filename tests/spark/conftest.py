@@ -12,8 +12,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 from semel import Broker
 from semel.spark import session
@@ -28,7 +34,7 @@ class World:
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
-        self.admin = AdminClient({"bootstrap.servers": bootstrap})
+        self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
     def topic(self, partitions: int = 4) -> str:
         name = f"topic-{uuid.uuid4().hex[:8]}"
@@ -37,7 +43,7 @@ class World:
         return name
 
     def producer(self, **settings) -> Producer:
-        return Producer({"bootstrap.servers": self.bootstrap, **settings})
+        return Producer({"bootstrap.servers": self.bootstrap, "log_level": 0, **settings})
 
     def messages(self, *topics: str, isolation: str = "read_committed") -> list:
         """Everything in the topics, read to the end of every partition."""
@@ -46,6 +52,7 @@ class World:
         consumer = Consumer(
             {
                 "bootstrap.servers": self.bootstrap,
+                "log_level": 0,
                 "group.id": f"reader-{uuid.uuid4().hex}",
                 "auto.offset.reset": "earliest",
                 "isolation.level": isolation,
@@ -81,6 +88,20 @@ class World:
         latest = {place: OffsetSpec.latest() for place in places}
         found = self.admin.list_offsets(latest, isolation_level=isolation)
         return {place: future.result().offset for place, future in found.items()}
+
+    def committed_offsets(self, group: str) -> dict:
+        asked = [ConsumerGroupTopicPartitions(group)]
+        found = self.admin.list_consumer_group_offsets(asked)[group].result()
+        return {(p.topic, p.partition): p.offset for p in found.topic_partitions}
+
+    def grow(self, topic: str, partitions: int) -> None:
+        for future in self.admin.create_partitions([NewPartitions(topic, partitions)]).values():
+            future.result()
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        place = TopicPartition(topic, partition, before)
+        for future in self.admin.delete_records([place]).values():
+            future.result()
 
     def values(self, *topics: str) -> Counter:
         return Counter(message.value().decode() for message in self.messages(*topics))

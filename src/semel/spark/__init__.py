@@ -3,5 +3,6 @@
 from semel.spark.ledger import StaleCheckpoint
 from semel.spark.session import session
 from semel.spark.sink import BatchFailed, ExactlyOnceSink, start
+from semel.spark.source import register
 
-__all__ = ["BatchFailed", "ExactlyOnceSink", "StaleCheckpoint", "session", "start"]
+__all__ = ["BatchFailed", "ExactlyOnceSink", "StaleCheckpoint", "register", "session", "start"]

@@ -168,6 +168,16 @@ class Ledger:
         """Into the lender's open transaction."""
         lender.write(self.topic, PARTITION, self.application.encode(), entry.encode())
 
+    def find(self) -> Entry | None:
+        """Like `read`, for somebody who does not own the topic: None where it is missing."""
+        try:
+            self.cluster.refresh([self.topic])
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            return None
+        return self.read()
+
     def read(self) -> Entry | None:
         """The last committed entry. Only what is read after a fence is final.
 

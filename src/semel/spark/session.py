@@ -8,6 +8,7 @@ import sys
 from pyspark.sql import SparkSession
 
 from semel.spark.java import use_java
+from semel.spark.source import register
 
 
 def session(
@@ -23,4 +24,5 @@ def session(
         text = str(value).lower() if isinstance(value, bool) else str(value)
         builder = builder.config(name.replace("__", "."), text)
     found: SparkSession = builder.getOrCreate()
+    register(found)
     return found

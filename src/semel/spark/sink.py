@@ -172,16 +172,13 @@ class ExactlyOnceSink:
     def _write(self, columns: DataFrame, lent: Lent, batch: int) -> None:
         """Run the job and account for every row."""
 
-
         def before_grant(targets: Iterable[Target]) -> None:
             self.at("grant", batch)
             self._lender.add_partitions(targets)
 
         self.at("before job", batch)
         job = _Job(columns)
-        service = ClaimService(
-            lent.token, job.bind_address, before_grant, job.cancel
-        )
+        service = ClaimService(lent.token, job.bind_address, before_grant, job.cancel)
         try:
             reports = job.run(self._writer(lent, job.address, service.port))
             reason = service.close(reports)

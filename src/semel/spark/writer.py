@@ -6,7 +6,6 @@ with its module's globals.
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from semel.client.lent import Lent
 from semel.client.lent_wire import Cluster, Security
 from semel.spark.claim_service import ClaimClient
 from semel.spark.outbox import Outbox, Sender
+from semel.spark.worker import freeze_imports
 from semel.wire.columnar.columns import Rows
 from semel.wire.columnar.encode import BATCH_BYTES, Body, BufferPool, Lanes
 from semel.wire.compression import Compression
@@ -53,7 +53,7 @@ class TaskWriter:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        _freeze_imports()
+        freeze_imports()
         partition, attempt = context.partitionId(), context.taskAttemptId()
         sent = self._write(batches, partition, attempt)
         counts = [sent[name] for name in ("rows", "bytes", "batches", "requests")]
@@ -144,7 +144,6 @@ class _Task:
 
 _POOLS: dict[int, BufferPool] = {}
 _CLUSTERS: dict[tuple[str, Security, int], Cluster] = {}
-_frozen = False
 
 
 def _cluster(writer: TaskWriter, number: int) -> Cluster:
@@ -153,15 +152,3 @@ def _cluster(writer: TaskWriter, number: int) -> Cluster:
     if key not in _CLUSTERS:
         _CLUSTERS[key] = Cluster(writer.bootstrap, writer.security)
     return _CLUSTERS[key]
-
-
-def _freeze_imports() -> None:
-    """PySpark collects garbage after every task: 58 ms each with numba and pyarrow loaded.
-
-    What the imports have left behind lives as long as the process, so it is moved out of sight.
-    """
-    global _frozen
-    if not _frozen:
-        _frozen = True
-        gc.collect()
-        gc.freeze()

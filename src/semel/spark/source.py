@@ -1,0 +1,233 @@
+"""The source: `spark.readStream.format("semel")` and `spark.read.format("semel")`.
+
+    register(spark)
+    df = (spark.readStream.format("semel")
+          .option("kafka.bootstrap.servers", "localhost:9092").option("subscribe", "orders").load())
+
+An offset of the stream carries its *origin*, where the query once began: Spark logs only where a
+batch ends, and would ask anew for the beginning of a first batch that it has to repeat.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from semel.client.lent_wire import Cluster
+from semel.spark.ledger import EARLIEST, LATEST
+from semel.spark.source_offsets import (
+    NoCommittedOffsets,
+    Range,
+    from_ledger,
+    limit_to,
+    offsets_at,
+    pack,
+    ranges,
+    resolve,
+)
+from semel.spark.source_options import Positions, SourceOptions, as_json, positions_of
+from semel.spark.source_read import COLUMNS, HEADERS_COLUMN, RangeReader
+from semel.spark.worker import freeze_imports
+
+
+@dataclass
+class Work(InputPartition):
+    """The ranges that one task reads."""
+
+    ranges: tuple[Range, ...]
+
+
+class SemelSource(DataSource):
+    """Kafka topics as rows, in the columns of Spark's own Kafka source."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "semel"
+
+    def schema(self) -> str:
+        return COLUMNS + (HEADERS_COLUMN if SourceOptions.of(self.options).headers else "")
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return BatchReader(SourceOptions.of(self.options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return StreamReader(SourceOptions.of(self.options))
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("semel")` known to a session."""
+    spark.dataSource.register(SemelSource)
+
+
+class _Reading:
+    """What both readers share."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self.options = options
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        # Spark reads once even where there is nothing, with no partition at all.
+        if not isinstance(partition, Work):
+            return iter(())
+        freeze_imports()
+        return RangeReader(self.options).read(partition.ranges)
+
+    def _pack(self, start: Positions, end: Positions) -> list[Work]:
+        tasks = self.options.tasks or os.cpu_count() or 1
+        found = pack(ranges(start, end), tasks, self.options.min_partitions)
+        return [Work(entry) for entry in found]
+
+    def _start(self, cluster: Cluster) -> Positions:
+        options = self.options
+        found = resolve(
+            cluster,
+            options,
+            options.partitions(cluster),
+            options.starting,
+            options.starting_timestamp_ms,
+        )
+        return _by_topic(found)
+
+
+class BatchReader(_Reading, DataSourceReader):
+    """A bounded read."""
+
+    def partitions(self) -> Sequence[InputPartition]:
+        options, cluster = self.options, self.options.cluster()
+        start = from_ledger(cluster, options) if options.starting == "committed" else None
+        end = resolve(
+            cluster,
+            options,
+            options.partitions(cluster),
+            options.ending,
+            options.ending_timestamp_ms,
+        )
+        return self._pack(start or self._start(cluster), _by_topic(end))
+
+
+class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """An unbounded one."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        super().__init__(options)
+        self._cluster: Cluster | None = None
+        self._initial: dict[str, Any] | None = None
+        self._final: Positions | None = None
+
+    def initialOffset(self) -> dict[str, Any]:
+        # Asked more than once; "latest" and "committed" must not move between.
+        if self._initial is None:
+            self._initial = self._find_origin()
+        return self._initial
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        latest = self._final or self._ends()
+        begin = positions_of(start["topics"])
+        begin = self._with_new_partitions(begin, latest)
+        # A topic made anew may end before where the query is: its loss is noticed when it is read.
+        latest = {
+            t: {p: max(end, begin[t][p]) for p, end in parts.items()} for t, parts in latest.items()
+        }
+        if isinstance(limit, ReadMaxRows):
+            latest = limit_to(begin, latest, limit.max_rows)
+        elif isinstance(limit, ReadMaxBytes):
+            latest = self._limit_bytes(begin, latest, limit.max_bytes)
+        return {"topics": as_json(latest), "origin": start["origin"]}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        if self.options.max_offsets is not None:
+            return ReadMaxRows(self.options.max_offsets)
+        if self.options.max_bytes is not None:
+            return ReadMaxBytes(self.options.max_bytes)
+        return ReadAllAvailable()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        return {"topics": as_json(self._ends())}
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._final = self._ends()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        begin = positions_of(start["topics"])
+        if start["origin"] != end["origin"]:
+            begin = positions_of(end["origin"]["topics"])
+        finish = positions_of(end["topics"])
+        return self._pack(self._with_new_partitions(begin, finish), finish)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing: the sink commits the offsets inside its transaction."""
+
+    def _find_origin(self) -> dict[str, Any]:
+        options, cluster = self.options, self._connected()
+        if options.starting != "committed":
+            topics = as_json(self._start(cluster))
+            return {"topics": topics, "origin": {"topics": topics}}
+        try:
+            topics = as_json(from_ledger(cluster, options))
+        except NoCommittedOffsets:
+            if options.committed_fallback is None:
+                raise
+            found = resolve(
+                cluster, options, options.partitions(cluster), options.committed_fallback, None
+            )
+            topics = as_json(_by_topic(found))
+            return {"topics": topics, "origin": {"topics": topics}}
+        origin = {"topics": topics, "ledger": options.application}
+        return {"topics": topics, "origin": origin}
+
+    def _ends(self) -> Positions:
+        cluster = self._connected()
+        wanted = dict.fromkeys(self.options.partitions(cluster), LATEST)
+        return _by_topic(offsets_at(cluster, wanted, self.options.committed_only))
+
+    def _limit_bytes(self, begin: Positions, latest: Positions, allowed: int) -> Positions:
+        """About that many bytes: by the size of records at the start of the largest partition."""
+        found = max(ranges(begin, latest), key=lambda entry: entry.size, default=None)
+        if found is None:
+            return latest
+        size = RangeReader(self.options).bytes_per_offset(found)
+        return limit_to(begin, latest, max(1, int(allowed / size)))
+
+    def _with_new_partitions(self, begin: Positions, end: Positions) -> Positions:
+        """Partitions that appeared while the query runs are read from their beginning."""
+        new = [(t, p) for t, parts in end.items() for p in parts if p not in begin.get(t, {})]
+        if not new:
+            return begin
+        first = offsets_at(self._connected(), dict.fromkeys(new, EARLIEST), False)
+        known = {(t, p): offset for t, parts in begin.items() for p, offset in parts.items()}
+        return _by_topic({**known, **first})
+
+    def _connected(self) -> Cluster:
+        if self._cluster is None:
+            self._cluster = self.options.cluster()
+        return self._cluster
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The reader is pickled into every task; its connections stay behind.
+        return {**self.__dict__, "_cluster": None}
+
+
+def _by_topic(offsets: dict[tuple[str, int], int]) -> Positions:
+    found: Positions = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        found.setdefault(topic, {})[partition] = offset
+    return found

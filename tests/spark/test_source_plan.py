@@ -1,0 +1,86 @@
+"""How the source divides its work: plain values in, plain values out."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semel.spark.source import StreamReader, Work
+from semel.spark.source_offsets import Range, limit_to, pack, ranges
+from semel.spark.source_options import SourceOptions
+
+sizes = st.dictionaries(st.integers(0, 9), st.integers(0, 50_000), min_size=1)
+
+
+@given(sizes, st.integers(1, 100_000))
+def test_a_limit_is_kept_and_something_always_moves(found, allowed):
+    start, latest = {"t": dict.fromkeys(found, 7)}, {"t": {p: 7 + n for p, n in found.items()}}
+    end = limit_to(start, latest, allowed)
+    moved = sum(end["t"][p] - 7 for p in found)
+    assert moved == min(allowed, sum(found.values()))
+    assert all(7 <= end["t"][p] <= latest["t"][p] for p in found)
+
+
+@given(sizes, st.integers(1, 5), st.one_of(st.none(), st.integers(1, 30)))
+def test_tasks_together_read_every_offset_once(found, tasks, at_least):
+    work = ranges({"t": dict.fromkeys(found, 0)}, {"t": found})
+    packed = pack(work, tasks, at_least)
+    read = sorted((r.partition, r.low, r.high) for task in packed for r in task)
+    for partition, size in found.items():
+        edges = [(low, high) for p, low, high in read if p == partition]
+        assert sum(high - low for low, high in edges) == size
+        assert all(a[1] == b[0] for a, b in pairwise(edges))
+    if at_least is None:
+        assert len(packed) <= tasks
+
+
+def test_a_partition_is_not_split_unless_more_tasks_are_asked_for():
+    work = [Range("t", 0, 0, 1_000_000)]
+    assert pack(work, 4, None) == [(work[0],)]
+    assert len(pack(work, 4, 8)) == 8
+
+
+def test_small_partitions_share_tasks_evenly():
+    packed = pack([Range("t", p, 0, 100) for p in range(24)], 2, None)
+    assert [sum(r.size for r in task) for task in packed] == [1200, 1200]
+
+
+BASE = {"kafka.bootstrap.servers": "localhost:1"}
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"subscribe": "a"}, "kafka.bootstrap.servers"),
+        (BASE, "one of subscribe"),
+        ({**BASE, "subscribe": "a", "assign": '{"a":[0]}'}, "one of subscribe"),
+        ({**BASE, "subscribe": "a", "maxOfsetsPerTrigger": "5"}, "maxofsetspertrigger"),
+        ({**BASE, "subscribe": "a", "startingOffsets": "committed"}, "application name"),
+        ({**BASE, "subscribe": "a", "isolation": "dirty"}, "read_committed or"),
+        ({**BASE, "subscribe": "a", "failOnDataLoss": "maybe"}, "true or false"),
+    ],
+)
+def test_options_that_make_no_sense_are_named(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        SourceOptions.of(options)
+
+
+def test_secrets_are_never_printed():
+    options = SourceOptions.of(
+        {**BASE, "subscribe": "a", "kafka.security.protocol": "SASL_SSL",
+         "kafka.sasl.username": "me", "kafka.sasl.password": "hunter2"}
+    )  # fmt: skip
+    assert options.security.password == "hunter2"
+    assert "hunter2" not in repr(options)
+
+
+def test_a_first_batch_that_is_repeated_begins_where_it_once_began():
+    """Spark does not log where a query began, and asks again: "latest" is later by then."""
+    reader = StreamReader(SourceOptions.of({**BASE, "subscribe": "t"}))
+    began, later = {"topics": {"t": {"0": 5}}}, {"topics": {"t": {"0": 99}}}
+    end = {"topics": {"t": {"0": 20}}, "origin": began}
+    work = reader.partitions({**later, "origin": later}, end)
+    assert work == [Work((Range("t", 0, 5, 20),))]
+    following = reader.partitions(end, {"topics": {"t": {"0": 30}}, "origin": began})
+    assert following == [Work((Range("t", 0, 20, 30),))]
