@@ -46,7 +46,13 @@ class DiskLog(LogFiles):
 
     def _load(self, start_offset: int, recovery_point: int, clean: bool) -> None:
         loaded = recovery.load(
-            self._store.pool, self.directory, self.config, recovery_point, clean, self._epochs
+            self._store.pool,
+            self.directory,
+            self.config,
+            recovery_point,
+            clean,
+            self._fsync,
+            self._epochs,
         )
         self._segments = loaded.segments
         self.recovered_from = loaded.recovered_from

@@ -8,12 +8,13 @@ takes no memory however long its segment is.
 import os
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable
 from struct import Struct
 
 from semel.store.files import FilePool, Handle, write_all
 
 _FLUSH_ENTRIES = 256
+# What one read fetches of an index that is searched on disk: 4 KiB of the smaller entries.
+_BLOCK_ENTRIES = 512
 
 
 class SparseIndex:
@@ -66,18 +67,34 @@ class SparseIndex:
         if self._keys and self._keys[0] <= key:
             found = bisect_right(self._keys, key) - 1
             return self._keys[found], self._values[found]
-        return self._floor_on_disk(lambda number: self[number][0], key)
+        return self._floor_on_disk(0, key)
 
     def floor_by_value(self, value: int) -> tuple[int, int] | None:
         """The last entry whose value is at most `value`."""
         if self._values and self._values[0] <= value:
             found = bisect_right(self._values, value) - 1
             return self._keys[found], self._values[found]
-        return self._floor_on_disk(lambda number: self[number][1], value)
+        return self._floor_on_disk(1, value)
 
-    def _floor_on_disk(self, field: Callable[[int], int], wanted: int) -> tuple[int, int] | None:
-        found = bisect_right(range(self._on_disk), wanted, key=field) - 1
-        return self[found] if found >= 0 else None
+    def _floor_on_disk(self, field: int, wanted: int) -> tuple[int, int] | None:
+        """Halve the file by blocks, each one read, until the entry must lie within one."""
+        size, read = self._entry.size, self._entry.unpack_from
+        low, high = 0, self._on_disk
+        found: tuple[int, int] | None = None
+        while low < high:
+            start = max(low, (low + high - _BLOCK_ENTRIES) // 2)
+            count = min(_BLOCK_ENTRIES, high - start)
+            block = os.pread(self.handle.get().fd, count * size, start * size)
+            if read(block, 0)[field] > wanted:
+                high = start
+                continue
+            number = bisect_right(range(count), wanted, key=lambda i: read(block, i * size)[field])
+            key, value = read(block, (number - 1) * size)
+            found = key, value
+            if number < count:
+                return found
+            low = start + count
+        return found
 
     def flush(self) -> None:
         """Bring the file up to date."""

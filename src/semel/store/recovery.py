@@ -36,11 +36,13 @@ def load(
     config: LogConfig,
     recovery_point: int,
     clean: bool,
+    fsync: bool,
     epochs: list[tuple[int, int]],
 ) -> Recovered:
     """The segments in a directory; repaired where `clean` does not say that they are whole.
 
-    Leader epochs found on the way are added to `epochs`.
+    Leader epochs found on the way are added to `epochs`. With `fsync`, what was found is on the
+    disk before anybody reads it; without, only segments that will not be read again are.
     """
     sizes = _tidy(pool, directory)
     bases = sorted(int(name[:-4]) for name in sizes if name.endswith(".log"))
@@ -56,6 +58,10 @@ def load(
         suspects += [s for s in segments if s not in suspects and not _plausible(s, sizes)]
         suspects.sort(key=lambda segment: segment.base_offset)
     _recover(loaded, suspects, config, clean, epochs)
+    if not clean:
+        for segment in suspects:
+            if segment in segments and (fsync or segment is not segments[-1]):
+                segment.files.sync(segment.log.get().fd)
     if segments[-1] not in suspects:
         _read_tail(segments[-1])
     for segment in segments:
@@ -85,8 +91,6 @@ def _recover(
             )  # fmt: skip
             drop_after(segments, segment)
             cut(segment)
-        elif not clean:
-            segment.files.sync(segment.log.get().fd)
         if segment is not segments[-1]:
             segment.next_offset = segments[segments.index(segment) + 1].base_offset
 
