@@ -176,9 +176,11 @@ class Groups:
         del self._waiting[request_id]
         return reply
 
-    def heard(self, ctx: Context, group_id: str, member_id: str) -> None:
+    def heard(self, ctx: Context, group_id: str, member_id: str, is_leaving: bool) -> None:
         """Remember with whose rights a member's regular expression is matched."""
-        if self.broker.access is not None:
+        if is_leaving:
+            self._regex_contexts.pop((group_id, member_id), None)
+        elif self.broker.access is not None:
             self._regex_contexts[group_id, member_id] = ctx
 
     def list(self, states: list[str], types: list[str]) -> tuple[ErrorCode, list[ListedGroup]]:

@@ -102,6 +102,17 @@ async def speak(broker: Any, connect: Callable[..., Awaitable[Any]]) -> Speaker:
 
 
 @pytest.fixture
+def parked(until: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    """Waits until a group has so many members, some of whose joins may be waiting."""
+
+    async def wait(broker: Any, members: int, group: str = "g") -> None:
+        groups = broker.groups.shard_of(group).machine.state.groups
+        await until(lambda: group in groups and len(groups[group].members) == members)
+
+    return wait
+
+
+@pytest.fixture
 def speak_to(connect: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Speaker]]:
     async def new(broker: Any) -> Speaker:
         return Speaker(await connect(broker))

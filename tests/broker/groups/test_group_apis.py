@@ -50,11 +50,14 @@ async def test_a_lone_member_joins_syncs_beats_and_leaves_in_every_version(speak
     assert all(member.error_code == 0 for member in left.members)
 
 
-async def test_joins_that_wait_are_answered_when_the_others_have_come(broker, speak, speak_to):
+async def test_joins_that_wait_are_answered_when_the_others_have_come(
+    broker, speak, speak_to, parked
+):
     first = await speak.join()
     await speak.sync(first)
     other = await speak_to(broker)
     waiting = asyncio.ensure_future(other.join())
+    await parked(broker, 2)
     again = asyncio.ensure_future(speak.ask(speak.join_request(member=first.member_id), 9))
     one, two = await again, await waiting
     assert one.generation_id == two.generation_id == first.generation_id + 1

@@ -1,5 +1,7 @@
 """Groups and their offsets across restarts, reloads and failing disks; offsets in transactions."""
 
+import asyncio
+
 import pytest
 
 from semel.core.placing import partition_of
@@ -113,6 +115,34 @@ async def test_a_generation_of_no_group_is_illegal(producer):
     assert error == ErrorCode.ILLEGAL_GENERATION
 
 
+# Waiting for the disk
+
+
+async def test_under_fsync_everything_is_answered_once_it_is_on_the_disk(
+    start_broker, speak_to, parked
+):
+    broker = await start_broker(durability="fsync")
+    speak, other = await speak_to(broker), await speak_to(broker)
+    await speak.create("t")
+    first = await speak.join()
+    assert (await speak.sync(first)).assignment == first.member_id.encode()
+    waiting = asyncio.ensure_future(other.join())
+    await parked(broker, 2)
+    again = await speak.ask(speak.join_request(member=first.member_id), 9)
+    second = await waiting
+    late = asyncio.ensure_future(other.sync(second))
+    assert (await speak.sync(again)).assignment == again.member_id.encode()
+    assert (await late).assignment == second.member_id.encode()
+    me = {"member_id": again.member_id, "generation_id_or_member_epoch": again.generation_id}
+    assert await speak.commit(5, **me) == 0
+    producer = await Producer.start(speak)
+    assert await producer.add_offsets() == 0
+    member = {"member_id": again.member_id, "generation_id": again.generation_id}
+    assert await producer.commit_offset(9, **member) == 0
+    assert await producer.end(True) == 0
+    assert (await speak.fetch(require_stable=True)).committed_offset == 9
+
+
 # Restarts
 
 
@@ -179,10 +209,8 @@ async def test_requests_during_a_reload_are_told_to_wait_and_heartbeats_are_not_
 
 
 async def test_a_failing_disk_sends_everybody_away_and_comes_back_with_what_was_heard(
-    broker, speak, speak_to, until
+    broker, speak, speak_to, parked
 ):
-    import asyncio
-
     await speak.create("t")
     assert await speak.commit(5) == 0
     joined = await speak.join()
@@ -190,7 +218,7 @@ async def test_a_failing_disk_sends_everybody_away_and_comes_back_with_what_was_
     other = await speak_to(broker)
     waiting = asyncio.ensure_future(other.join())  # parked until the first comes back
     shard = broker.groups.shards[partition_of("g", 50)]
-    await until(lambda: len(shard.machine.state.groups["g"].members) == 2)
+    await parked(broker, 2)
 
     shard.partition.log.offline = "a test pulled the plug"
     me = {"member_id": joined.member_id, "generation_id_or_member_epoch": joined.generation_id}

@@ -32,7 +32,7 @@ def handle(ctx: Context, request: ConsumerGroupHeartbeatRequest, version: int) -
     refusal = _denied(ctx, request) or _invalid(ctx, request, version)
     if refusal is not None:
         return _response(refusal)
-    ctx.groups.heard(ctx, request.group_id, request.member_id)
+    ctx.groups.heard(ctx, request.group_id, request.member_id, request.member_epoch < 0)
     reply = ctx.groups.submit(request.group_id, _command(ctx, request))
     return when(reply, _response)
 
