@@ -133,6 +133,12 @@ class Transactions:
         shard = shards[partition_of(transactional_id, len(shards))]
         return shard if shard.machine is not None else self._loaded(shard)
 
+    def why(self, error: ErrorCode, producer_id: int, epoch: int) -> str:
+        """Why a producer hears this error, if it was fenced by force; "" otherwise."""
+        if error is ErrorCode.NONE:
+            return ""
+        return self.timeline.why(producer_id, epoch) or ""
+
     def known(self) -> Iterator[Transaction]:
         """Every transaction of every loaded shard."""
         for shard in self.shards:

@@ -35,6 +35,9 @@ from semel.wire.primitives import NO_UUID, Buffer
 # buffer, or something with a length that is not a buffer (a region of a file).
 Records = Any
 
+# Tagged fields with numbers from here on are Semel's own; every other client skips them.
+OWN_TAGS = 10_000
+
 UNSET: Any = type("Unset", (), {"__repr__": lambda self: "UNSET", "__slots__": ()})()
 _LAST = 0x7FFF  # versions are 16 bits: "3+" means up to here
 _NEVER = range(0)

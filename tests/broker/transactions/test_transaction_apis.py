@@ -273,3 +273,14 @@ async def test_another_broker_gets_a_block_of_producer_ids_nobody_else_gets(read
     assert [block.producer_id_len for block in blocks] == [1_000, 1_000]
     assert blocks[1].producer_id_start == blocks[0].producer_id_start + 1_000
     assert ready.producer_id < blocks[0].producer_id_start
+
+
+async def test_a_fenced_producer_hears_the_cause_from_its_coordinator_in_a_tag_of_ours(
+    broker, ready, new_peer
+):
+    await ready.add()
+    await (await new_peer(broker)).init()
+    cause = "taken over by client tester from 127.0.0.1"
+    assert (await ready.end(True, version=3)).cause == cause
+    assert (await ready.end(True, version=2)).cause == ""
+    assert (await ready.init(ready.producer_id, ready.epoch)).cause == cause

@@ -55,11 +55,16 @@ def _transactional(
         request.keep_prepared_txn,
         who=f"client {ctx.client_id} from {ctx.connection.peer_host}",
     )
-    return when(ctx.transactions.submit(command), lambda reply: _answer(reply, version))
+    return when(
+        ctx.transactions.submit(command), lambda reply: _answer(ctx, request, reply, version)
+    )
 
 
-def _answer(reply: Reply, version: int) -> InitProducerIdResponse:
+def _answer(
+    ctx: Context, request: InitProducerIdRequest, reply: Reply, version: int
+) -> InitProducerIdResponse:
     response = InitProducerIdResponse(
+        cause=ctx.transactions.why(reply.error, request.producer_id, request.producer_epoch),
         error_code=fenced_for(reply.error, version, FENCED_SINCE),
         producer_id=reply.producer_id,
         producer_epoch=reply.epoch,

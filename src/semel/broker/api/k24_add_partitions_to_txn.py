@@ -50,7 +50,8 @@ def handle(ctx: Context, request: AddPartitionsToTxnRequest, version: int) -> An
     return when(
         _add(ctx, transaction, version),
         lambda errors: AddPartitionsToTxnResponse(
-            results_by_topic_v3_and_below=_results(transaction, errors)
+            results_by_topic_v3_and_below=_results(transaction, errors),
+            cause=_cause(ctx, transaction, errors),
         ),
     )
 
@@ -95,6 +96,12 @@ def _add(ctx: Context, transaction: Transaction, version: int) -> Any:
         ctx.transactions.submit(AddPartitions(*holder, partitions, client_version)),
         lambda reply: dict.fromkeys(partitions, fenced_for(reply.error, version, FENCED_SINCE)),
     )
+
+
+def _cause(ctx: Context, transaction: Transaction, errors: Errors) -> str:
+    error = next(iter(errors.values()), ErrorCode.NONE)
+    why: str = ctx.transactions.why(error, transaction.producer_id, transaction.producer_epoch)
+    return why
 
 
 def _impossible(ctx: Context, partitions: frozenset[TopicPartition], by_client: bool) -> Errors:

@@ -39,6 +39,7 @@ def handle(ctx: Context, request: AddOffsetsToTxnRequest, version: int) -> Any:
     return when(
         ctx.transactions.submit(command),
         lambda reply: AddOffsetsToTxnResponse(
-            error_code=fenced_for(reply.error, version, FENCED_SINCE)
+            error_code=fenced_for(reply.error, version, FENCED_SINCE),
+            cause=ctx.transactions.why(reply.error, request.producer_id, request.producer_epoch),
         ),
     )

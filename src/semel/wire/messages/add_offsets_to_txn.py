@@ -6,7 +6,7 @@ TRANSACTION_ABORTABLE is possible. Under KIP-890's protocol TxnOffsetCommit does
 
 from __future__ import annotations
 
-from semel.wire.schema import Message, int16, int32, int64, string
+from semel.wire.schema import OWN_TAGS, Message, int16, int32, int64, string
 
 
 class AddOffsetsToTxnRequest(Message, api_key=25, versions="0-4", flexible="3+"):
@@ -19,3 +19,4 @@ class AddOffsetsToTxnRequest(Message, api_key=25, versions="0-4", flexible="3+")
 class AddOffsetsToTxnResponse(Message, api_key=25, versions="0-4", flexible="3+"):
     throttle_time_ms: int = int32()
     error_code: int = int16()
+    cause: str = string(versions="3+", tag=OWN_TAGS, ignorable=True)  # why it was fenced

@@ -8,7 +8,7 @@ possible.
 
 from __future__ import annotations
 
-from semel.wire.schema import Message, Struct, array, boolean, int16, int32, int64, string
+from semel.wire.schema import OWN_TAGS, Message, Struct, array, boolean, int16, int32, int64, string
 
 
 class AddPartitionsToTxnRequest(Message, api_key=24, versions="0-5", flexible="3+"):
@@ -45,6 +45,7 @@ class AddPartitionsToTxnResponse(Message, api_key=24, versions="0-5", flexible="
     results_by_topic_v3_and_below: list[
         AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
     ] = array("AddPartitionsToTxnTopicResult", versions="0-3")
+    cause: str = string(versions="3+", tag=OWN_TAGS, ignorable=True)  # why it was fenced
 
     class AddPartitionsToTxnResult(Struct):
         transactional_id: str = string()

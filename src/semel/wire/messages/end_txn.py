@@ -7,7 +7,7 @@ says producer id and epoch of the next (KIP-890).
 
 from __future__ import annotations
 
-from semel.wire.schema import Message, boolean, int16, int32, int64, string
+from semel.wire.schema import OWN_TAGS, Message, boolean, int16, int32, int64, string
 
 
 class EndTxnRequest(Message, api_key=26, versions="0-5", flexible="3+"):
@@ -22,3 +22,4 @@ class EndTxnResponse(Message, api_key=26, versions="0-5", flexible="3+"):
     error_code: int = int16()
     producer_id: int = int64(-1, versions="5+", ignorable=True)
     producer_epoch: int = int16(-1, versions="5+", ignorable=True)
+    cause: str = string(versions="3+", tag=OWN_TAGS, ignorable=True)  # why it was fenced

@@ -8,7 +8,7 @@ transactions (KIP-939), not stable in Kafka 4.3.1 and not advertised by it.
 
 from __future__ import annotations
 
-from semel.wire.schema import Message, boolean, int16, int32, int64, string
+from semel.wire.schema import OWN_TAGS, Message, boolean, int16, int32, int64, string
 
 
 class InitProducerIdRequest(Message, api_key=22, versions="0-6", flexible="2+"):
@@ -27,3 +27,4 @@ class InitProducerIdResponse(Message, api_key=22, versions="0-6", flexible="2+")
     producer_epoch: int = int16()
     ongoing_txn_producer_id: int = int64(-1, versions="6+")
     ongoing_txn_producer_epoch: int = int16(-1, versions="6+")
+    cause: str = string(versions="2+", tag=OWN_TAGS, ignorable=True)  # why it was fenced
