@@ -121,15 +121,20 @@ def _readers(members: Mapping[str, Member], partition: TopicPartition) -> int:
 
 
 def _even_out(result: Assignment, members: Mapping[str, Member]) -> None:
-    """Moves single partitions from those with more to those with at least two fewer."""
-    moved = True
-    while moved:
-        moved = False
-        for giver in sorted(result, key=lambda m: (-len(result[m]), m)):
-            for partition in sorted(result[giver], reverse=True):
-                takers = [m for m in result if partition.topic in members[m].topics]
-                taker = min(takers, key=lambda m: (len(result[m]), m))
-                if len(result[taker]) + 1 < len(result[giver]):
-                    result[giver].remove(partition)
-                    result[taker].append(partition)
-                    moved = True
+    """Moves one partition at a time, from who has most to who has least and may have it."""
+    while (move := _next_move(result, members)) is not None:
+        partition, giver, taker = move
+        result[giver].remove(partition)
+        result[taker].append(partition)
+
+
+def _next_move(
+    result: Assignment, members: Mapping[str, Member]
+) -> tuple[TopicPartition, str, str] | None:
+    for giver in sorted(result, key=lambda m: (-len(result[m]), m)):
+        for partition in sorted(result[giver], reverse=True):
+            readers = (m for m in result if partition.topic in members[m].topics)
+            taker = min(readers, key=lambda m: (len(result[m]), m))
+            if len(result[taker]) + 1 < len(result[giver]):
+                return partition, giver, taker
+    return None
