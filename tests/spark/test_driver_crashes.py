@@ -5,7 +5,12 @@ from collections import Counter
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("spark"),
+]
 
 PLACES = [
     ["before fence", 0],

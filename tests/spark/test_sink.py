@@ -9,9 +9,9 @@ import pytest
 from pyspark.errors.exceptions.captured import StreamingQueryException
 
 from semel.client.lent import Refused
-from semel.spark import ExactlyOnceSink, start
+from semel.spark import ExactlyOnceSink, start, write
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_a_batch_without_rows_is_committed_too(job):
     job.lines.add(10)
     sink = job.run(job.lines.stream(job.spark).where("value = 'nothing'"))
     assert sink.rows == 0
-    assert sink._committed.batch == 0
+    assert sink.committed.batch == 0
     assert job.kafka.values(job.topic) == Counter()
 
 
@@ -188,13 +188,13 @@ def test_a_zombie_that_sends_after_the_commit_is_refused(job):
     job.lines.add(10)
     lent = []
     sink = job.sink()
-    lend = sink._lender.lend
+    lend = sink.committer._lender.lend
 
     def remember():
         lent.append(lend())
         return lent[-1]
 
-    sink._lender.lend = remember
+    sink.committer._lender.lend = remember
     start(
         job.lines.stream(job.spark), sink, str(job.checkpoint), availableNow=True
     ).awaitTermination()
@@ -292,3 +292,26 @@ def test_columns_that_do_not_fit_are_named(job, columns, sentence):
     job.lines.add(1)
     with pytest.raises(StreamingQueryException, match=sentence):
         job.run(job.lines.stream(job.spark).selectExpr(*columns))
+
+
+def test_a_dataframe_is_written_whole_and_once_under_its_name(kafka, spark):
+    topic = kafka.topic()
+    rows = spark.range(500, numPartitions=3).selectExpr("cast(id AS string) AS value")
+    assert write(rows, kafka.bootstrap, topic, name=f"load-{topic}") == 500
+    assert write(rows, kafka.bootstrap, topic, name=f"load-{topic}") == 0
+    assert kafka.values(topic) == Counter(str(i) for i in range(500))
+
+
+def test_a_dataframe_that_fails_half_way_is_not_seen_at_all(kafka, spark, tmp_path):
+    topic = kafka.topic()
+
+    def fail_late(batches):
+        yield from batches
+        raise RuntimeError("half way")
+
+    rows = spark.range(5000, numPartitions=1).selectExpr("cast(id AS string) AS value")
+    with pytest.raises(Exception, match=r"half way|failed 4 times"):
+        write(rows.mapInArrow(fail_late, "value string"), kafka.bootstrap, topic,
+              name=f"load-{topic}", batch_bytes=1)  # fmt: skip
+    assert kafka.values(topic) == Counter()
+    assert write(rows, kafka.bootstrap, topic, name=f"load-{topic}") == 5000

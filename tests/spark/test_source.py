@@ -9,7 +9,7 @@ from pyspark.errors.exceptions.captured import StreamingQueryException
 
 from semel.spark import ExactlyOnceSink
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
 
 @pytest.fixture
@@ -111,14 +111,14 @@ def pipe(kafka, spark, read, tmp_path):
 def test_a_limited_stream_takes_several_batches_and_commits_its_offsets(fill, pipe, kafka):
     rows = fill(100, aborted=20)
     sink, _ = pipe.run(maxOffsetsPerTrigger="40")
-    assert sink._committed.batch >= 2
+    assert sink.committed.batch >= 2
     rows += fill(50)
     sink, _ = pipe.run()
     assert kafka.values(pipe.output) == Counter(rows)
     committed = kafka.committed_offsets(pipe.application)
     assert committed == {
         (t, int(p)): offset
-        for t, parts in sink._committed.end[0]["topics"].items()
+        for t, parts in sink.committed.end[0]["topics"].items()
         for p, offset in parts.items()
     }
 
@@ -126,7 +126,7 @@ def test_a_limited_stream_takes_several_batches_and_commits_its_offsets(fill, pi
 def test_bytes_per_trigger_limit_a_batch(fill, pipe, kafka):
     rows = fill(200)
     sink, _ = pipe.run(maxBytesPerTrigger="2000")
-    assert sink._committed.batch >= 2
+    assert sink.committed.batch >= 2
     assert kafka.values(pipe.output) == Counter(rows)
 
 
