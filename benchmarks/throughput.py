@@ -96,7 +96,7 @@ def consume(topic: str, size: int, megabytes: int) -> Callable[[Side], Work]:
         consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
         count = 0
         while count < wanted:
-            count += len(consumer.consume(10_000, timeout=30))
+            count += len(consumer.consume(min(10_000, wanted - count), timeout=30))
         seconds = time.perf_counter() - began
         consumer.close()
         return Work(count * size / MEGABYTE, seconds=seconds)
