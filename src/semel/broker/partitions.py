@@ -24,7 +24,7 @@ from semel.broker.fetch_sessions import FetchSessions
 from semel.broker.housekeeping import Housekeeping
 from semel.broker.log_settings import log_config
 from semel.broker.partition import Partition
-from semel.broker.producer_ids import ProducerIds
+from semel.core.transactions.producer_ids import ProducerIds
 from semel.store.directory import DiskStore
 from semel.store.interface import Log, StorageError
 from semel.store.memory import MemoryLog
@@ -40,7 +40,7 @@ class Partitions:
         self.broker = broker
         self.store = DiskStore(broker.data, durability=broker.settings["durability"])
         self.sessions = FetchSessions(broker.settings["max.incremental.fetch.session.cache.slots"])
-        self.producer_ids = ProducerIds(broker.catalog)
+        self.producer_ids = ProducerIds(broker.catalog.allocate_producer_ids)
         self._unopened: set[tuple[str, int]] = set()
         self._by_topic: dict[str, list[Partition]] = {}
         self._woken: set[Partition] = set()

@@ -1,7 +1,7 @@
 """From a coordinator's reply, there at once or later, to the response that a handler returns."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from semel.wire.errors import ErrorCode
@@ -40,4 +40,34 @@ def fenced_for(error: ErrorCode, version: int, known_since: int) -> ErrorCode:
     """Clients from before `known_since` do not know PRODUCER_FENCED (KIP-588)."""
     if error is ErrorCode.PRODUCER_FENCED and version < known_since:
         return ErrorCode.INVALID_PRODUCER_EPOCH
+    return error
+
+
+_AS_NOT_ENOUGH_REPLICAS = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+
+
+def for_produce(errors: Mapping[Any, ErrorCode], version: int) -> dict[Any, ErrorCode]:
+    """Producers know coordinators only from requests to them: their errors are told as those of a
+    partition that cannot write just now (Kafka's ReplicaManager, AddPartitionsToTxnManager)."""
+    return {partition: _produce_error(error, version) for partition, error in errors.items()}
+
+
+def _produce_error(error: ErrorCode, version: int) -> ErrorCode:
+    if error is ErrorCode.NONE:
+        return error
+    if error is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if error in _AS_NOT_ENOUGH_REPLICAS:
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    if error is ErrorCode.CONCURRENT_TRANSACTIONS and version < 12:
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    if error is ErrorCode.TRANSACTION_ABORTABLE and version < 11:
+        return ErrorCode.INVALID_TXN_STATE
     return error

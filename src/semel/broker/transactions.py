@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from semel.broker.marker_sender import Debt, MarkerSender
-from semel.broker.replies import when
+from semel.broker.replies import for_produce, when
 from semel.broker.runtime import Shard
 from semel.broker.timeline import Timeline
 from semel.broker.transaction_counts import TransactionCounts
@@ -126,7 +126,7 @@ class Transactions:
     ) -> Any:
         """The same for Produce: the codes are those its client understands."""
         asked = self.ask(transactional_id, producer_id, producer_epoch, partitions, add)
-        return when(asked, lambda errors: _for_produce(errors, version))
+        return when(asked, lambda errors: for_produce(errors, version))
 
     def shard_of(self, transactional_id: str) -> Shard:
         shards = self.shards or self._make_topic()
@@ -317,33 +317,3 @@ class Transactions:
 
 def _by_partition(reply: PartitionErrors) -> Errors:
     return reply.by_partition
-
-
-_AS_NOT_ENOUGH_REPLICAS = frozenset(
-    {
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.NETWORK_EXCEPTION,
-    }
-)
-
-
-def _for_produce(errors: Errors, version: int) -> Errors:
-    """Producers know coordinators only from requests to them: their errors are told as those of a
-    partition that cannot write just now (Kafka's ReplicaManager, AddPartitionsToTxnManager)."""
-    return {partition: _produce_error(error, version) for partition, error in errors.items()}
-
-
-def _produce_error(error: ErrorCode, version: int) -> ErrorCode:
-    if error is ErrorCode.NONE:
-        return error
-    if error is ErrorCode.PRODUCER_FENCED:
-        return ErrorCode.INVALID_PRODUCER_EPOCH
-    if error in _AS_NOT_ENOUGH_REPLICAS:
-        return ErrorCode.NOT_ENOUGH_REPLICAS
-    if error is ErrorCode.CONCURRENT_TRANSACTIONS and version < 12:
-        return ErrorCode.NOT_ENOUGH_REPLICAS
-    if error is ErrorCode.TRANSACTION_ABORTABLE and version < 11:
-        return ErrorCode.INVALID_TXN_STATE
-    return error

@@ -16,15 +16,15 @@ class Cluster:
 
 def test_ids_come_one_by_one_from_block_after_block():
     ids = ProducerIds(Cluster().allocate)
-    assert [ids.take() for _ in range(8)] == list(range(8))
+    assert [ids.next() for _ in range(8)] == list(range(8))
 
 
 def test_a_crash_skips_what_is_left_of_a_block_and_repeats_nothing():
     cluster = Cluster()
     before = ProducerIds(cluster.allocate)
-    used = {before.take() for _ in range(4)}
+    used = {before.next() for _ in range(4)}
     after = ProducerIds(cluster.allocate)
-    assert used.isdisjoint({after.take() for _ in range(4)})
+    assert used.isdisjoint({after.next() for _ in range(4)})
 
 
 def test_no_block_is_allocated_before_it_is_needed():
