@@ -16,6 +16,13 @@ from semel import __version__
 #: Command → what it does; the module has the command's name, with underscores.
 COMMANDS = {
     "serve": "start a broker",
+    "topics": "list, create, describe, alter and delete topics",
+    "groups": "consumer groups, their members and their lag",
+    "transactions": "see transactions, find hanging ones, end them",
+    "produce": "send lines of standard input",
+    "consume": "print records",
+    "bench": "measure a cluster",
+    "completion": "print a script that completes commands in your shell",
 }
 
 
@@ -38,10 +45,21 @@ def _parser(named: str | None) -> argparse.ArgumentParser:
     for command, words in COMMANDS.items():
         subparser = commands.add_parser(command, help=words, description=words.capitalize() + ".")
         if command == named:
-            module = import_module(f"semel.cli.{command.replace('-', '_')}")
-            module.add_arguments(subparser)
-            subparser.set_defaults(run=module.run)
+            _fill(subparser, command)
     return parser
+
+
+def command_parser(command: str) -> argparse.ArgumentParser:
+    """The parser of one command, for those who want to know what it takes."""
+    parser = argparse.ArgumentParser(prog=f"semel {command}")
+    _fill(parser, command)
+    return parser
+
+
+def _fill(parser: argparse.ArgumentParser, command: str) -> None:
+    module = import_module(f"semel.cli.{command.replace('-', '_')}")
+    module.add_arguments(parser)
+    parser.set_defaults(run=module.run)
 
 
 if __name__ == "__main__":

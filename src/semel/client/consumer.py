@@ -128,6 +128,11 @@ class Consumer:
         for partition in partitions:
             self._state(partition).paused = False
 
+    async def partitions_for(self, topic: str) -> list[int]:
+        self._need_started()
+        await self._cluster.topic(topic, self._cluster.deadline())
+        return sorted(self._cluster.metadata.topics[topic].partitions)
+
     # Reading
 
     async def poll(

@@ -1,0 +1,112 @@
+"""`semel transactions`: see, find and end transactions (KIP-664), on any Kafka."""
+
+import argparse
+import time
+
+from semel.cli.connecting import add_connection, add_json, client_settings, run_client
+from semel.cli.printing import duration, moment, show, show_one
+from semel.client import Admin, TopicPartition, UsageError
+from semel.client.administration.transactions import DEFAULT_MAX_TRANSACTION_MS, ActiveProducer
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_connection(parser)
+    add_json(parser)
+    actions = parser.add_subparsers(dest="action", metavar="action", required=True)
+    listing = actions.add_parser("list", help="transactional ids and their states")
+    listing.add_argument("--state", action="append", default=[], help="as Ongoing; repeatable")
+    listing.add_argument("--longer-than-ms", type=int, default=-1)
+    listing.add_argument("--pattern", help="a regular expression for the id")
+    describe = actions.add_parser("describe", help="one transactional id")
+    describe.add_argument("id")
+    hanging = actions.add_parser("find-hanging", help="open ones that nobody will end")
+    hanging.add_argument("--topic", action="append", default=[], help="all topics, if not said")
+    hanging.add_argument("--open-longer-than-ms", type=int, default=DEFAULT_MAX_TRANSACTION_MS)
+    abort = actions.add_parser("abort", help="end a hanging one in a partition")
+    abort.add_argument("topic")
+    abort.add_argument("partition", type=int)
+    abort.add_argument("start_offset", type=int)
+    terminate = actions.add_parser("terminate", help="fence a producer and abort what it has open")
+    terminate.add_argument("id")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    actions = {
+        "list": _list, "describe": _describe, "find-hanging": _find_hanging, "abort": _abort,
+        "terminate": _terminate,
+    }  # fmt: skip
+
+    async def work() -> None:
+        async with Admin(settings=client_settings(arguments)) as admin:
+            await actions[arguments.action](admin, arguments)
+
+    return run_client(work)
+
+
+async def _list(admin: Admin, arguments: argparse.Namespace) -> None:
+    found = await admin.list_transactions(
+        states=arguments.state,
+        longer_than_ms=arguments.longer_than_ms,
+        pattern=arguments.pattern,
+    )
+    rows = [
+        (each.transactional_id, each.state, each.producer_id, each.coordinator) for each in found
+    ]
+    show(("id", "state", "producer", "coordinator"), rows, as_json=arguments.json)
+
+
+async def _describe(admin: Admin, arguments: argparse.Namespace) -> None:
+    found = await admin.describe_transaction(arguments.id)
+    facts = {
+        "id": found.transactional_id,
+        "state": found.state,
+        "producer_id": found.producer_id,
+        "producer_epoch": found.producer_epoch,
+        "timeout": duration(found.timeout_ms),
+        "started": moment(found.start_time_ms),
+        "coordinator": found.coordinator,
+        "partitions": ", ".join(str(place) for place in sorted(found.partitions)),
+    }
+    show_one(facts, as_json=arguments.json)
+
+
+async def _find_hanging(admin: Admin, arguments: argparse.Namespace) -> None:
+    topics = await admin.describe_topics(arguments.topic or None)
+    places = [TopicPartition(name, i) for name, topic in topics.items() for i in topic.partitions]
+    now_ms = int(time.time() * 1000)
+    found = await admin.find_hanging(
+        places, open_longer_than_ms=arguments.open_longer_than_ms, now_ms=now_ms
+    )
+    rows = [
+        (
+            each.partition.topic,
+            each.partition.partition,
+            each.producer_id,
+            each.producer_epoch,
+            each.transaction_start_offset,
+            duration(now_ms - each.last_timestamp_ms),
+        )
+        for each in found
+    ]
+    columns = ("topic", "partition", "producer", "epoch", "start_offset", "silent_for")
+    show(columns, rows, as_json=arguments.json)
+
+
+async def _abort(admin: Admin, arguments: argparse.Namespace) -> None:
+    place = TopicPartition(arguments.topic, arguments.partition)
+    hanging = await _starting_at(admin, place, arguments.start_offset)
+    await admin.abort_transaction(hanging)
+    show_one({"aborted": f"the transaction at {place}, offset {arguments.start_offset}"},
+             as_json=arguments.json)  # fmt: skip
+
+
+async def _starting_at(admin: Admin, place: TopicPartition, offset: int) -> ActiveProducer:
+    for producer in await admin.describe_producers([place]):
+        if producer.transaction_start_offset == offset:
+            return producer
+    raise UsageError(f"no open transaction in {place} starts at offset {offset}")
+
+
+async def _terminate(admin: Admin, arguments: argparse.Namespace) -> None:
+    identity = await admin.fence_producer(arguments.id)
+    show_one({"fenced": arguments.id, "epoch": identity.epoch}, as_json=arguments.json)
