@@ -19,7 +19,6 @@ from semel.core.groups.commands import (
     RegexesResolved,
     Tick,
     TopicsChanged,
-    TransactionEnded,
 )
 from semel.core.groups.coordinator import GroupCoordinator
 from semel.core.groups.encoding import GroupCodec
@@ -215,10 +214,6 @@ class Groups:
         return self._loaded(self.shards[partition]).append_marker(
             producer_id, epoch, commit, coordinator_epoch, version
         )
-
-    def on_marker(self, partition: int, producer_id: int, epoch: int, commit: bool) -> None:
-        """The same for a marker that somebody else has appended."""
-        self._loaded(self.shards[partition]).submit(TransactionEnded(producer_id, commit))
 
     # Effects
 

@@ -25,7 +25,6 @@ from semel.core.groups.commands import (
     SyncGroup,
     Tick,
     TopicsChanged,
-    TransactionEnded,
     TxnOffsetCommit,
 )
 from semel.core.groups.consumer_group import ConsumerGroup
@@ -73,9 +72,7 @@ class GroupBench:
     def do(self, command: Command) -> Any:
         self.last = decision = self.coordinator.decide(command, self.now_ms)
         for record in decision.records:
-            if isinstance(record, TransactionMarker):
-                self.log.append(record)
-            elif (entry := GroupCodec.encode(record)) is not None:
+            if (entry := GroupCodec.encode(record)) is not None:
                 self.log.append(entry)
             self.coordinator.apply(record)
         for effect in decision.effects:
@@ -251,7 +248,10 @@ class GroupBench:
         return self.do(command).errors[0]
 
     def end(self, producer_id: int, commit: bool) -> None:
-        self.do(TransactionEnded(producer_id, commit))
+        """A marker is appended to the log, and the machine is told, as the runtime does it."""
+        marker = GroupCodec.decode_marker(producer_id, 0, commit)
+        self.log.append(marker)
+        self.coordinator.apply(marker)
 
     def offset(self, topic: str = "t", partition: int = 0, group_id: str = "g") -> int:
         """The committed offset; -1 if there is none."""

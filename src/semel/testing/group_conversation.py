@@ -171,7 +171,7 @@ class Member:
     def ask_to_join(self, version: int = 9, **fields: Any) -> None:
         """Send JoinGroup; `hear_join` takes the answer, maybe much later."""
         subscription = embedded.write_subscription([self.talk.topic])
-        given = {
+        given: dict[str, Any] = {
             "session_timeout_ms": 30_000,
             "rebalance_timeout_ms": 30_000,
             "protocol_type": "consumer",
@@ -218,7 +218,7 @@ class Member:
             )
             for index, member_id in enumerate(sorted(self.leads, key=self._myself_first))
         ]
-        given = {
+        given: dict[str, Any] = {
             "generation_id": self.generation,
             "member_id": self.member_id,
             "group_instance_id": self.instance_id if version >= 3 else None,
@@ -284,7 +284,7 @@ class Member:
                 )
             ],
         )
-        given = {
+        given: dict[str, Any] = {
             "generation_id_or_member_epoch": self.generation,
             "member_id": self.member_id,
             "group_instance_id": self.instance_id if version >= 7 else None,
@@ -303,7 +303,7 @@ class Member:
         epoch = self.generation if epoch is None else epoch
         given: dict[str, Any] = {"topic_partitions": self._owned()}
         if epoch == 0:
-            given = {
+            given: dict[str, Any] = {
                 "rebalance_timeout_ms": 30_000,
                 "subscribed_topic_names": [self.talk.topic],
                 "topic_partitions": [],

@@ -11,7 +11,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from kafka import KafkaConsumer
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.structs import OffsetAndMetadata
 
 from semel.broker.server import Broker
 
@@ -296,6 +297,35 @@ async def test_aiokafka_consumes_transforms_and_produces_exactly_once(
                 await producer.send_offsets_to_transaction(offsets, group)
     found = await asyncio.to_thread(written, consumer, output, 200)
     assert sorted(found) == list(range(200))
+
+
+def test_kafka_python_consumes_transforms_and_produces_exactly_once(
+    servers, consumer, topic, group
+):
+    output = f"out-{topic}"
+    source = KafkaConsumer(
+        topic, bootstrap_servers=servers, group_id=group, auto_offset_reset="earliest",
+        enable_auto_commit=False, max_poll_records=40, isolation_level="read_committed",
+    )  # fmt: skip
+    producer = KafkaProducer(bootstrap_servers=servers, transactional_id=f"tx-{group}")
+    producer.init_transactions()
+    done = 0
+    while done < 200:
+        batch = source.poll(timeout_ms=500)
+        if not batch:
+            continue
+        producer.begin_transaction()
+        offsets = {}
+        for place, messages in batch.items():
+            for message in messages:
+                producer.send(output, b"%d" % int(message.value))
+            offsets[place] = OffsetAndMetadata(messages[-1].offset + 1, "", -1)
+            done += len(messages)
+        producer.send_offsets_to_transaction(offsets, source.group_metadata())
+        producer.commit_transaction()
+    source.close()
+    producer.close()
+    assert sorted(written(consumer, output, 200)) == list(range(200))
 
 
 def test_a_member_that_was_replaced_cannot_commit_in_its_transaction(servers, consumer, group):

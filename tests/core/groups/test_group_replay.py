@@ -62,6 +62,10 @@ class Watched(GroupBench):
         self.compare()
         return reply
 
+    def end(self, producer_id, commit):
+        super().end(producer_id, commit)
+        self.compare()
+
     def compare(self):
         replayed = self.replayed()
         replayed_images = images(replayed, self.written)

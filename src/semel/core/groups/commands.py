@@ -153,17 +153,6 @@ class TxnOffsetCommit:
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionEnded:
-    """The marker of a transaction reached this partition: pending offsets move in, or go."""
-
-    producer_id: int
-    commit: bool
-
-    def refused(self, error: ErrorCode, message: str | None = None) -> ErrorReply:
-        return ErrorReply(error, message)
-
-
-@dataclass(frozen=True, slots=True)
 class OffsetFetch:
     """`topics` None asks for everything the group ever committed."""
 
@@ -259,7 +248,6 @@ Command = (
     | RegexesResolved
     | OffsetCommit
     | TxnOffsetCommit
-    | TransactionEnded
     | OffsetFetch
     | OffsetDelete
     | DeleteGroup

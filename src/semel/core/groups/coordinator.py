@@ -36,12 +36,11 @@ from semel.core.groups.commands import (
     SyncGroup,
     Tick,
     TopicsChanged,
-    TransactionEnded,
     TxnOffsetCommit,
 )
 from semel.core.groups.consumer_group import LEAVE_EPOCH, LEAVE_STATIC_EPOCH, ConsumerGroup
 from semel.core.groups.draft import EXPIRE_OFFSETS_KEY, Draft
-from semel.core.groups.records import Record, TimerSet, TopicsSeen, TransactionMarker
+from semel.core.groups.records import Record, TimerSet, TopicsSeen
 from semel.core.groups.replies import (
     ErrorReply,
     JoinReply,
@@ -106,8 +105,6 @@ def _reply_to_others(draft: Draft, command: Command) -> Any:
     match command:
         case OffsetDelete():
             return offsets.delete(draft, command)
-        case TransactionEnded(producer_id, commit):
-            draft.keep(TransactionMarker(producer_id, commit))
         case RegexesResolved():
             return regexes.resolved(draft, command)
         case DeleteGroup():
