@@ -141,7 +141,9 @@ class Report:
                 f"{ours.rate / theirs.rate:.2f}×", f"≥ {goal}×" if goal else "", cpu, p99,
                 f"{ours.memory_mb:,.0f} / {theirs.memory_mb:,.0f}",
             )  # fmt: skip
-        Console(width=160).print(table)
+        console = Console(width=160, record=True)
+        console.print(table)
+        console.save_svg(str(RESULTS.with_name(f"{self.title.lower()}.svg")), title=self.title)
 
     def _store(self) -> None:
         line = {
