@@ -304,6 +304,7 @@ class Transactions:
             for shard in self.shards:
                 if isinstance(shard.machine, Coordinator) and shard.machine.open_ids:
                     shard.submit(AbortTimedOut())
+                    await asyncio.sleep(0)  # ten thousand open ones take some milliseconds
 
     async def _sweep_idle(self) -> None:
         settings = self.broker.settings
