@@ -303,7 +303,7 @@ class Member:
         epoch = self.generation if epoch is None else epoch
         given: dict[str, Any] = {"topic_partitions": self._owned()}
         if epoch == 0:
-            given: dict[str, Any] = {
+            given = {
                 "rebalance_timeout_ms": 30_000,
                 "subscribed_topic_names": [self.talk.topic],
                 "topic_partitions": [],
