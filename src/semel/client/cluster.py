@@ -41,6 +41,7 @@ class Cluster:
         self._connections: dict[_Key, ClientConnection] = {}
         self._opening: dict[_Key, asyncio.Task[ClientConnection]] = {}
         self._failures: dict[Endpoint, tuple[int, float]] = {}  # count, not before
+        self._problems: dict[Endpoint, str] = {}  # why the last attempt failed
         self._refreshing: asyncio.Task[None] | None = None
         self._closed = False
         self._loop = asyncio.get_running_loop()
@@ -94,11 +95,13 @@ class Cluster:
                 security=self._security,
                 timeout_s=self.settings.socket_connection_setup_timeout_ms / 1000,
             )
-        except ConnectionLost:
+        except ConnectionLost as lost:
+            self._problems[endpoint] = str(lost)
             delay = self.backoff.delay_ms(failures + 1, random.random())
             self._failures[endpoint] = failures + 1, self.now_ms() + delay
             raise
         self._failures.pop(endpoint, None)
+        self._problems.pop(endpoint, None)
         stale = self._connections.get(key)
         self._connections[key] = connection
         if stale is not None and not stale.in_flight:
@@ -215,7 +218,8 @@ class Cluster:
             async with asyncio.timeout(deadline.remaining_ms(self.now_ms()) / 1000):
                 await asyncio.shield(self._refreshing)
         except TimeoutError:
-            raise RetriableError("the cluster's metadata did not arrive in time") from None
+            why = "; ".join(self._problems.values()) or "the metadata did not arrive in time"
+            raise RetriableError(f"no broker can be reached: {why}") from None
 
     async def _refresh(self) -> None:
         topics = sorted(self.wanted_topics)
