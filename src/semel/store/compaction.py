@@ -205,8 +205,8 @@ def groups(segments: Sequence[Segment], log: DiskLog) -> list[list[Segment]]:
 def _fit(group: Sequence[Segment], max_bytes: int, max_index_bytes: int) -> bool:
     return (
         sum(segment.size for segment in group) <= max_bytes
-        and sum(segment.index.bytes for segment in group) <= max_index_bytes
-        and sum(segment.time_index.bytes for segment in group) <= max_index_bytes
+        and sum(segment.index.size_bytes for segment in group) <= max_index_bytes
+        and sum(segment.time_index.size_bytes for segment in group) <= max_index_bytes
         and group[-1].next_offset - group[0].base_offset <= MAX_RELATIVE_OFFSET
     )
 

@@ -125,8 +125,7 @@ def rebuild(
     batch then, though its file may be longer still."""
     size = segment.size if end is None else end
     for index in (segment.index, segment.time_index):
-        index.handle.create()
-        index.clear()
+        index.begin_again()
     segment.recent.clear()
     segment.size = segment.unindexed_bytes = 0
     segment.next_offset = segment.max_timestamp_offset = segment.base_offset
@@ -138,7 +137,9 @@ def rebuild(
         segment.account([place], config)
         if batch.leader_epoch > (epochs[-1][0] if epochs else -1):
             epochs.append((batch.leader_epoch, batch.base_offset))
-    segment.flush_indexes()
+    segment.index_time()
+    for index in (segment.index, segment.time_index):
+        index.finish_again()
 
 
 def good_batches(fd: int, size: int, offset: int) -> Iterator[tuple[BatchHeader, int]]:

@@ -157,7 +157,7 @@ class Segment:
         self.index_time()
         self.unindexed_bytes = 0
         # One entry stays free for the last timestamp, written when the segment is sealed.
-        used = max(self.index.bytes, self.time_index.bytes + self.time_index.entry_size)
+        used = max(self.index.size_bytes, self.time_index.size_bytes + self.time_index.entry_size)
         self.index_is_full = used >= limit
 
     def index_time(self) -> None:
