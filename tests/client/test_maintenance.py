@@ -177,9 +177,9 @@ async def test_a_full_buffer_waits_and_then_says_so(mortal: SemelProcess) -> Non
     async with Producer(mortal.bootstrap, **given, **QUICK) as producer:
         await producer.send_and_wait("t", b"")
         mortal.kill()
+        sending = asyncio.gather(*(producer.send("t", bytes(1_000)) for _ in range(1_000)))
         with pytest.raises(RetriableError, match="buffer of 100000 bytes is full"):
-            for _ in range(1_000):
-                await producer.send("t", bytes(1_000))
+            await sending
         assert producer._accumulator.buffered <= 100_000
         await asyncio.to_thread(mortal.start)
         await producer.flush(30_000)

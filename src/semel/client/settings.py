@@ -79,18 +79,28 @@ class ClientSettings:
         return Backoff(self.retry_backoff_ms, self.retry_backoff_max_ms)
 
     def security(self) -> Security:
-        context = self.ssl_context
-        if self.security_protocol.endswith("SSL") and context is None:
-            context = ssl.create_default_context(cafile=self.ssl_cafile)
-            context.check_hostname = self.ssl_check_hostname
-            if self.ssl_certfile:
-                context.load_cert_chain(self.ssl_certfile, self.ssl_keyfile, self.ssl_password)
-        credentials = None
-        if self.security_protocol.startswith("SASL"):
-            credentials = Credentials(
-                self.sasl_mechanism, self.sasl_username, self.sasl_password, self.sasl_oauth_token
-            )
-        return Security(context if self.security_protocol.endswith("SSL") else None, credentials)
+        try:
+            context = self._ssl() if self.security_protocol.endswith("SSL") else None
+            credentials = None
+            if self.security_protocol.startswith("SASL"):
+                credentials = Credentials(
+                    self.sasl_mechanism,
+                    self.sasl_username,
+                    self.sasl_password,
+                    self.sasl_oauth_token,
+                )
+        except (OSError, ValueError) as error:  # files that are not there, unknown mechanisms
+            raise UsageError(str(error)) from None
+        return Security(context, credentials)
+
+    def _ssl(self) -> ssl.SSLContext:
+        if self.ssl_context is not None:
+            return self.ssl_context
+        context = ssl.create_default_context(cafile=self.ssl_cafile)
+        context.check_hostname = self.ssl_check_hostname
+        if self.ssl_certfile:
+            context.load_cert_chain(self.ssl_certfile, self.ssl_keyfile, self.ssl_password)
+        return context
 
 
 @dataclass(frozen=True, kw_only=True)
