@@ -79,6 +79,23 @@ class TestOneTransaction:
 
 
 class TestNothingEntersAfterTheEnd:
+    @pytest.mark.parametrize("commit", [True, False])
+    async def test_nor_while_the_markers_are_on_their_way_to_the_device(
+        self, start_broker, new_peer, commit
+    ):
+        broker = await start_broker(durability="fsync")
+        peer = await new_peer(broker)
+        await peer.create_topic()
+        await peer.init()
+        await peer.add()
+        await peer.produce(b"one")
+        assert (await peer.end(commit)).error_code == 0
+        assert (await peer.produce(b"late")).error_code in (
+            E.INVALID_TXN_STATE,
+            E.NOT_ENOUGH_REPLICAS,  # how Produce says that the transaction is still ending
+        )
+        assert await peer.read(isolation=0) == [b"one"]
+
     async def test_a_record_after_endtxn_was_answered_is_refused_under_version_1(self, ready):
         await ready.add()
         await ready.produce(b"one")
