@@ -205,7 +205,7 @@ class Sender:
             request.lost(now_ms)
         else:
             request.answered(answer.result(), now_ms)
-        self.wake()
+        self._turn()
 
     # Batches
 
@@ -354,7 +354,10 @@ class Sender:
                 code = ErrorCode.of(result.error_code)
                 self._judge(batch, code, _reason(result), now_ms, result.base_offset)
         self._tell_of_room()
-        self.wake()
+        if self.manager.state is State.COMMITTING_TRANSACTION:
+            self._turn()  # somebody waits for the commit: it leaves now, not a turn later
+        else:
+            self.wake()
 
     def _results(
         self, answer: ProduceResponse
