@@ -89,7 +89,8 @@ def replace_file(files: Files, path: str, content: bytes, durable: bool) -> None
     """Put a whole new file in place of the old one, or leave the old one."""
     temporary = path + ".tmp"
     file = OpenFile(files.open(temporary))
-    files.truncate(file.fd, 0)
+    if os.fstat(file.fd).st_size:
+        files.truncate(file.fd, 0)
     write_all(files, file.fd, [content])
     if durable:
         files.sync(file.fd)

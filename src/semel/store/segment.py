@@ -102,7 +102,10 @@ class Segment:
         """Make the three files, empty whatever lay there before."""
         self.created_ms = now_ms
         for handle in (self.log, self.index.handle, self.time_index.handle):
-            self.files.truncate(handle.create().fd, 0)
+            file = handle.create()
+            # Truncating takes milliseconds even where there is nothing to cut.
+            if os.fstat(file.fd).st_size:
+                self.files.truncate(file.fd, 0)
 
     def must_roll(
         self, coming: list[AnyPlace], size: int, config: LogConfig, clock: Callable[[], int]
