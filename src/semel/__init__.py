@@ -12,12 +12,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from semel.broker.server import Broker as Broker
+    from semel.client import Admin as Admin
+    from semel.client import Consumer as Consumer
+    from semel.client import Ledger as Ledger
+    from semel.client import NewTopic as NewTopic
+    from semel.client import Producer as Producer
+    from semel.client import TopicPartition as TopicPartition
+    from semel.client import transact as transact
 
 __version__ = "0.1.0"
 
 #: Public name → module that has it.
-_PUBLIC = {"Broker": "semel.broker.server"}
-__all__ = ["Broker", "__version__"]
+_PUBLIC = {
+    "Admin": "semel.client",
+    "Broker": "semel.broker.server",
+    "Consumer": "semel.client",
+    "Ledger": "semel.client",
+    "NewTopic": "semel.client",
+    "Producer": "semel.client",
+    "TopicPartition": "semel.client",
+    "transact": "semel.client",
+}
+__all__ = [*_PUBLIC, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
