@@ -51,11 +51,14 @@ async def test_records_arrive_as_they_were_sent(
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("version", [1, 2])
 async def test_a_transaction_is_seen_whole_or_not_at_all(
-    bootstrap: str, make_topic: MakeTopic, unique: str
+    bootstrap: str, make_topic: MakeTopic, unique: str, version: int
 ) -> None:
     topic = await make_topic(2)
-    async with Producer(bootstrap, transactional_id=unique) as producer:
+    async with Producer(
+        bootstrap, transactional_id=unique, max_transaction_version=version
+    ) as producer:
         for number in range(6):
             try:
                 async with producer.transaction():
@@ -103,12 +106,13 @@ async def test_what_is_buffered_is_dropped_by_an_abort(
     assert record.value == b"sent"
 
 
+@pytest.mark.parametrize("version", [1, 2])
 async def test_a_newer_producer_fences_the_older_one(
-    bootstrap: str, make_topic: MakeTopic, unique: str
+    bootstrap: str, make_topic: MakeTopic, unique: str, version: int
 ) -> None:
     topic = await make_topic()
     async with (
-        Producer(bootstrap, transactional_id=unique) as old,
+        Producer(bootstrap, transactional_id=unique, max_transaction_version=version) as old,
         Producer(bootstrap, transactional_id=unique) as new,
     ):
         await old.init_transactions()
@@ -126,11 +130,14 @@ async def test_a_newer_producer_fences_the_older_one(
     assert [r.value for r in await read(bootstrap, topic, 1)] == [b"good"]
 
 
+@pytest.mark.parametrize("version", [1, 2])
 async def test_a_record_too_large_for_the_topic_aborts_the_transaction_and_the_next_one_works(
-    bootstrap: str, make_topic: MakeTopic, unique: str
+    bootstrap: str, make_topic: MakeTopic, unique: str, version: int
 ) -> None:
     topic = await make_topic(max_message_bytes="10000")
-    async with Producer(bootstrap, transactional_id=unique) as producer:
+    async with Producer(
+        bootstrap, transactional_id=unique, max_transaction_version=version
+    ) as producer:
         with pytest.raises(Exception, match="larger than the topic accepts"):
             async with producer.transaction():
                 await producer.send(topic, bytes(20_000))
@@ -202,13 +209,14 @@ async def test_a_timeout_beyond_what_the_broker_allows_fails_at_the_start(
             await producer.init_transactions()
 
 
+@pytest.mark.parametrize("version", [1, 2])
 async def test_offsets_are_committed_with_the_transaction(
-    bootstrap: str, make_topic: MakeTopic, unique: str
+    bootstrap: str, make_topic: MakeTopic, unique: str, version: int
 ) -> None:
     topic = await make_topic()
     place = TopicPartition(topic, 0)
     async with (
-        Producer(bootstrap, transactional_id=unique) as producer,
+        Producer(bootstrap, transactional_id=unique, max_transaction_version=version) as producer,
         Consumer(bootstrap, group_id=unique) as consumer,
     ):
         await producer.init_transactions()

@@ -171,7 +171,8 @@ class Sender:
                 (TxnOffsetCommitRequest, 5),
             )
         )
-        self.manager.version = 2 if speaks_2 else 1
+        wanted = self.settings.max_transaction_version >= 2
+        self.manager.version = 2 if speaks_2 and wanted else 1
         self.manager.can_bump = theirs.get(InitProducerIdRequest.API_KEY, range(0)).stop > 3
 
     async def _connect_and_ask(self, request: TransactionalRequest, node: Node | None) -> None:

@@ -107,6 +107,8 @@ class ClientSettings:
 class ProducerSettings(ClientSettings):
     transactional_id: str | None = None
     transaction_timeout_ms: int = 60_000
+    # The newest transaction protocol to speak; 1 keeps to the older one (before KIP-890).
+    max_transaction_version: int = 2
     enable_idempotence: bool = True
     acks: int | str = "all"
     compression_type: str = "none"
