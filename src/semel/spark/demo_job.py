@@ -1,0 +1,158 @@
+"""The Spark job of `semel demo`: orders in, enriched orders and totals by country out, exactly
+once.
+
+Runs as a process of its own, because the demonstration kills it:
+`python -m semel.spark.demo_job '{"bootstrap": …}'`. Prints one line of JSON per event.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from semel.spark import ExactlyOnceSink, session
+
+ORDERS, ENRICHED, TOTALS = "orders", "orders-enriched", "country-totals"
+COUNTRIES = ("Brazil", "Canada", "France", "Ghana", "India", "Japan", "Kenya", "Norway")
+CUSTOMERS = 200
+_SMALL_BATCH = 64 << 10
+_ORDER = "order long, customer int, quantity int, cents long"
+
+
+@dataclass(frozen=True)
+class DieOnce:
+    """A step that lets rows pass, and kills the worker it runs in, once."""
+
+    flag: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        seen = 0
+        for batch in batches:
+            yield batch
+            seen += batch.num_rows
+        if seen and os.path.exists(self.flag):
+            os.unlink(self.flag)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main() -> None:
+    plan = json.loads(sys.argv[1])
+    spark = session(
+        "semel demo",
+        # Four tries per task, as on a cluster; a plain local master has one.
+        "local[2,4]",
+        spark__ui__enabled=False,
+        spark__sql__shuffle__partitions=2,
+        spark__ui__showConsoleProgress=False,
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    say("spark", version=spark.version)
+    queries = [
+        _start(plan, "enrich", ENRICHED, enrich(spark, plan), "append"),
+        _start(plan, "totals", TOTALS, totals(spark, plan), "update"),
+    ]
+    for query in queries:
+        query.awaitTermination()
+    say("finished")
+
+
+def orders(spark: SparkSession, plan: dict[str, Any]) -> DataFrame:
+    """Orders with the customer's country, which comes from a table."""
+    stream = (
+        spark.readStream.format("semel")
+        .option("kafka.bootstrap.servers", plan["bootstrap"])
+        .option("subscribe", ORDERS)
+        .option("maxOffsetsPerTrigger", plan["rows_per_batch"])
+        .load()
+    )
+    parsed = stream.select(f.from_json(f.col("value").cast("string"), _ORDER).alias("o")).select(
+        "o.*"
+    )
+    table = [(number, country_of(number)) for number in range(CUSTOMERS)]
+    customers = spark.createDataFrame(table, "customer int, country string")
+    return parsed.join(f.broadcast(customers), "customer").withColumn(
+        "total", f.col("quantity") * f.col("cents")
+    )
+
+
+def enrich(spark: SparkSession, plan: dict[str, Any]) -> DataFrame:
+    rows = orders(spark, plan).select(
+        f.col("order").cast("string").alias("key"),
+        f.to_json(f.struct("order", "customer", "country", "total")).alias("value"),
+    )
+    flag = str(Path(plan["directory"]) / "kill-a-task")
+    return rows.mapInArrow(DieOnce(flag), "key string, value string")
+
+
+def totals(spark: SparkSession, plan: dict[str, Any]) -> DataFrame:
+    by_country = orders(spark, plan).groupBy("country")
+    return by_country.agg(f.count("*").alias("orders"), f.sum("total").alias("cents")).select(
+        f.col("country").alias("key"),
+        f.to_json(f.struct("country", "orders", "cents")).alias("value"),
+    )
+
+
+def country_of(customer: int) -> str:
+    return COUNTRIES[customer * 7 % len(COUNTRIES)]
+
+
+def _start(
+    plan: dict[str, Any], name: str, topic: str, rows: DataFrame, mode: str
+) -> StreamingQuery:
+    strike = _strike(plan, name)
+    # Small batches leave early, so that a task dies with half of its work already at the broker.
+    sink = ExactlyOnceSink(
+        plan["bootstrap"], topic, f"demo-{name}", batch_bytes=_SMALL_BATCH, at=strike
+    )
+    watch = _Watch(name, sink)
+    writer = rows.writeStream.foreachBatch(watch).outputMode(mode).trigger(availableNow=True)
+    where = str(Path(plan["directory"]) / f"checkpoint-{name}")
+    return writer.option("checkpointLocation", where).start()
+
+
+class _Watch:
+    """Tells of every batch."""
+
+    def __init__(self, name: str, sink: ExactlyOnceSink) -> None:
+        self._name = name
+        self._sink = sink
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        before, retries = self._sink.rows, self._sink.committer.retries
+        self._sink(batch, batch_id)
+        say(
+            "batch",
+            query=self._name,
+            batch=batch_id,
+            rows=self._sink.rows - before,
+            retries=self._sink.committer.retries - retries,
+            skipped=self._sink.rows == before,
+        )
+
+
+def _strike(plan: dict[str, Any], name: str) -> Callable[[str, int], None]:
+    def strike(point: str, batch: int) -> None:
+        if [name, point, batch] == plan.get("die_at"):
+            say("dying", query=name, point=point, batch=batch)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return strike
+
+
+def say(event: str, **more: Any) -> None:
+    print(json.dumps({"event": event, **more}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
