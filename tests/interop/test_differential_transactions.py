@@ -151,6 +151,7 @@ def nothing_written_is_aborted_again_and_again(c: Conversation, p: Protocol) -> 
     c.wait_for("CompleteCommit")
     p.end_txn(c, session, COMMIT)
     p.end_txn(c, session, ABORT)
+    c.wait_for("CompleteAbort")
     c.describe()
 
 

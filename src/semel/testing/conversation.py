@@ -113,7 +113,7 @@ class Conversation:
             v3_and_below_topics=topics,
         )
         answer = self._ask(request, version, _errors_of_add)
-        errors = _errors_of_add(answer)
+        errors = sorted(_errors_of_add(answer))  # a broker may order partitions as it likes
         self._tell("AddPartitionsToTxn", version, self._show(session), *errors)
         return errors
 
@@ -134,7 +134,7 @@ class Conversation:
         )
         request = AddPartitionsToTxnRequest(transactions=[transaction])
         answer = self._ask(request, 5, _errors_of_batched_add)
-        errors = _errors_of_batched_add(answer)
+        errors = sorted(_errors_of_batched_add(answer))
         self._tell("AddPartitionsToTxn", 5, f"{self._show(session)} verify={verify_only}", *errors)
         return errors
 
