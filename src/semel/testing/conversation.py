@@ -113,7 +113,7 @@ class Conversation:
             v3_and_below_topics=topics,
         )
         answer = self._ask(request, version, _errors_of_add)
-        errors = sorted(_errors_of_add(answer))  # a broker may order partitions as it likes
+        errors = _errors_of_add(answer)
         self._tell("AddPartitionsToTxn", version, self._show(session), *errors)
         return errors
 
@@ -134,7 +134,7 @@ class Conversation:
         )
         request = AddPartitionsToTxnRequest(transactions=[transaction])
         answer = self._ask(request, 5, _errors_of_batched_add)
-        errors = sorted(_errors_of_batched_add(answer))
+        errors = _errors_of_batched_add(answer)
         self._tell("AddPartitionsToTxn", 5, f"{self._show(session)} verify={verify_only}", *errors)
         return errors
 
@@ -428,25 +428,26 @@ class Conversation:
 
     def _tell(self, api: str, version: int, asked: str, *answered: Any) -> None:
         code, *rest = answered
-        shown = ErrorCode(code).name if isinstance(code, int) else code
+        shown = ErrorCode.of(code).name if isinstance(code, int) else code
         self.transcript.append(f"{api} v{version} {asked} -> {shown} {rest or ''}".rstrip())
 
 
 def _errors_of_add(answer: Any) -> list[int]:
-    return [
+    """Sorted: a broker may order partitions as it likes."""
+    return sorted(
         partition.partition_error_code
         for topic in answer.results_by_topic_v3_and_below
         for partition in topic.results_by_partition
-    ]
+    )
 
 
 def _errors_of_batched_add(answer: Any) -> list[int]:
-    return [answer.error_code] + [
+    return [answer.error_code] + sorted(
         partition.partition_error_code
         for result in answer.results_by_transaction
         for topic in result.topic_results
         for partition in topic.results_by_partition
-    ]
+    )
 
 
 def _errors_of_produce(answer: Any) -> list[int]:
