@@ -13,11 +13,8 @@ from semel.core.groups.consumer_group import ConsumerGroup, ConsumerMember, Reso
 from semel.core.groups.draft import Draft
 from semel.core.groups.records import GroupEpoch, MetadataChecked, RegexResolved
 from semel.core.groups.replies import ErrorReply, Refused, ResolveRegexes
+from semel.core.patterns import InvalidPattern, compile_pattern
 from semel.wire.errors import ErrorCode
-
-# Kafka compiles with RE2, which knows none of these, so that no pattern can take for ever.
-_NOT_IN_RE2 = re.compile(r"\(\?[=!<]|\\[1-9]|\(\?P=|[*+?}]\+")
-_NESTED_QUANTIFIER = re.compile(r"[*+}]\)[*+{]")
 
 
 class RegexChange(NamedTuple):
@@ -56,13 +53,9 @@ def _must_resolve(draft: Draft, group: ConsumerGroup, regexes: set[str]) -> bool
 
 
 def compile_regex(regex: str) -> re.Pattern[str]:
-    """RE2's syntax, as far as Python's agrees with it; what could run away is refused."""
-    translated = regex.replace(r"\z", r"\Z")
     try:
-        if _NOT_IN_RE2.search(regex) or _NESTED_QUANTIFIER.search(regex):
-            raise re.error("not supported")
-        return re.compile(translated)
-    except re.error as error:
+        return compile_pattern(regex)
+    except InvalidPattern as error:
         raise Refused(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
             f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}.",

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 
 from semel.core.machine import Decision
+from semel.core.patterns import InvalidPattern, compile_pattern
 from semel.core.transactions.commands import Found, List
 from semel.core.transactions.transaction import Transaction
 from semel.wire.errors import ErrorCode
@@ -17,8 +18,8 @@ def describe(txn: Transaction | None) -> Decision:
 
 def list_transactions(transactions: Iterable[Transaction], command: List, now_ms: int) -> Decision:
     try:
-        pattern = re.compile(command.pattern) if command.pattern else None
-    except re.error:
+        pattern = compile_pattern(command.pattern) if command.pattern else None
+    except InvalidPattern:
         return Decision(Found(ErrorCode.INVALID_REGULAR_EXPRESSION))
     found = tuple(txn for txn in transactions if _matches(txn, command, pattern, now_ms))
     return Decision(Found(transactions=found))
