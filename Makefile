@@ -26,7 +26,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 interop: $(READY)  ## Apache Kafka, its tools, Java and Go clients (Maven and Go fetch them)
-	$(PYTEST) -m "interop and not soak"
+	$(PYTEST) -m "interop and not soak" --timeout 300
 
 bench: $(READY)  ## side by side with Apache Kafka; takes a quiet machine
 	$(BIN)/python -m benchmarks
