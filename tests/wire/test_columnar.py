@@ -19,7 +19,8 @@ from semel.wire.batches import (
     verify_crc,
 )
 from semel.wire.columnar.columns import Rows
-from semel.wire.columnar.decode import committed_only, fetched_batches, to_columns
+from semel.wire.columnar.committed import committed_only, fetched_batches
+from semel.wire.columnar.decode import to_columns
 from semel.wire.columnar.encode import Body, BufferPool, Lanes, batch_header
 from semel.wire.columnar.encode_kernels import POWERS, advance_crc
 from semel.wire.compression import Compression, compress

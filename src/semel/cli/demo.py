@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,10 @@ from rich.table import Table
 
 PARTITIONS = 4
 BATCHES = 4
-FIRST_DEATH = ["enrich", "before commit", 1]
-SECOND_DEATH = ["totals", "after commit", 1]
-#: (what happens, where the driver dies: query, place, batch). The last run is left alone.
+#: Where a driver dies, and at the how manieth time that it gets there.
+FIRST_DEATH = ["before commit", 3]
+SECOND_DEATH = ["after commit", 2]
+#: What happens in each run, and where its driver dies.
 RUNS: list[tuple[str, list[Any] | None]] = [
     ("a task is killed while it writes, then the driver before it commits", FIRST_DEATH),
     ("the driver is killed after a commit, before Spark has noted it", SECOND_DEATH),
@@ -40,9 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     console = Console()
-    try:
-        import pyspark  # noqa: F401
-    except ImportError:
+    if find_spec("pyspark") is None:
         console.print("The demo runs on Spark: pip install 'semel[spark]'")
         return 2
     with tempfile.TemporaryDirectory(prefix="semel-demo-") as directory:
@@ -160,7 +160,7 @@ class Demo:
             self._step(f"Spark {event['version']} is up")
         elif event["event"] == "dying":
             self.kills += 1
-            self.console.print(f"  [red]✗ SIGKILL[/] {event['query']}, {event['point']}")
+            self.console.print(f"  [red]✗ SIGKILL[/] the driver, {event['point']}")
         elif event["event"] == "batch":
             self._tell_batch(event)
 

@@ -1,17 +1,49 @@
-"""Exactly-once pipelines between Kafka and Spark. Needs the extra `semel[spark]`."""
+"""Exactly-once pipelines between Kafka and Spark. Needs the extra `semel[spark]`.
 
-from semel.spark.committer import BatchFailed
-from semel.spark.ledger import StaleCheckpoint
-from semel.spark.session import session
-from semel.spark.sink import ExactlyOnceSink, start, write
-from semel.spark.source import register
+Names are loaded when first used: the processes in which Spark plans a source need few of them.
+"""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from semel.spark.committer import BatchFailed as BatchFailed
+    from semel.spark.ledger import StaleCheckpoint as StaleCheckpoint
+    from semel.spark.pipeline import Pipeline as Pipeline
+    from semel.spark.sessions import session as session
+    from semel.spark.sink import ExactlyOnceSink as ExactlyOnceSink
+    from semel.spark.sink import start as start
+    from semel.spark.sink import write as write
+    from semel.spark.source import register as register
+
+#: Public name → module that has it.
+_PUBLIC = {
+    "BatchFailed": "committer",
+    "ExactlyOnceSink": "sink",
+    "Pipeline": "pipeline",
+    "StaleCheckpoint": "ledger",
+    "register": "source",
+    "session": "sessions",
+    "start": "sink",
+    "write": "sink",
+}
 __all__ = [
     "BatchFailed",
     "ExactlyOnceSink",
+    "Pipeline",
     "StaleCheckpoint",
     "register",
     "session",
     "start",
     "write",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'semel.spark' has no attribute {name!r}")
+    value = getattr(import_module(f"semel.spark.{_PUBLIC[name]}"), name)
+    globals()[name] = value
+    return value

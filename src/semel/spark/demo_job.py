@@ -11,7 +11,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ ORDERS, ENRICHED, TOTALS = "orders", "orders-enriched", "country-totals"
 COUNTRIES = ("Brazil", "Canada", "France", "Ghana", "India", "Japan", "Kenya", "Norway")
 CUSTOMERS = 200
 _SMALL_BATCH = 64 << 10
+_TOPIC_OF = {"enrich": ENRICHED, "totals": TOTALS}
 _ORDER = "order long, customer int, quantity int, cents long"
 
 
@@ -58,9 +60,10 @@ def main() -> None:
     )
     spark.sparkContext.setLogLevel("OFF")
     say("spark", version=spark.version)
+    fate = _Fate(plan["die_at"])
     queries = [
-        _start(plan, "enrich", ENRICHED, enrich(spark, plan), "append"),
-        _start(plan, "totals", TOTALS, totals(spark, plan), "update"),
+        _start(plan, fate, "enrich", enrich(spark, plan), "append"),
+        _start(plan, fate, "totals", totals(spark, plan), "update"),
     ]
     for query in queries:
         query.awaitTermination()
@@ -108,12 +111,11 @@ def country_of(customer: int) -> str:
 
 
 def _start(
-    plan: dict[str, Any], name: str, topic: str, rows: DataFrame, mode: str
+    plan: dict[str, Any], fate: _Fate, name: str, rows: DataFrame, mode: str
 ) -> StreamingQuery:
-    strike = _strike(plan, name)
     # Small batches leave early, so that a task dies with half of its work already at the broker.
     sink = ExactlyOnceSink(
-        plan["bootstrap"], topic, f"demo-{name}", batch_bytes=_SMALL_BATCH, at=strike
+        plan["bootstrap"], _TOPIC_OF[name], f"demo-{name}", batch_bytes=_SMALL_BATCH, at=fate
     )
     watch = _Watch(name, sink)
     writer = rows.writeStream.foreachBatch(watch).outputMode(mode).trigger(availableNow=True)
@@ -141,13 +143,22 @@ class _Watch:
         )
 
 
-def _strike(plan: dict[str, Any], name: str) -> Callable[[str, int], None]:
-    def strike(point: str, batch: int) -> None:
-        if [name, point, batch] == plan.get("die_at"):
-            say("dying", query=name, point=point, batch=batch)
-            os.kill(os.getpid(), signal.SIGKILL)
+class _Fate:
+    """Kills this driver when its queries have come to a place for the nth time."""
 
-    return strike
+    def __init__(self, die_at: list[Any] | None) -> None:
+        self._point: str = die_at[0] if die_at else ""
+        self._times: int = die_at[1] if die_at else 0
+        self._lock = threading.Lock()
+
+    def __call__(self, point: str, batch: int) -> None:
+        with self._lock:
+            if point != self._point:
+                return
+            self._times -= 1
+            if self._times == 0:
+                say("dying", point=point)
+                os.kill(os.getpid(), signal.SIGKILL)
 
 
 def say(event: str, **more: Any) -> None:

@@ -17,7 +17,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from semel.client.lent_wire import KafkaError
 from semel.spark.committer import Committer, refuse_connect
-from semel.spark.ledger import Entry, Verdict, judge
+from semel.spark.ledger import LATEST, Entry, Verdict, judge
+from semel.spark.source_offsets import offsets_at
 from semel.spark.streams import RunningBatch, running_batch, source_positions
 
 log = logging.getLogger(__name__)
@@ -75,6 +76,12 @@ class ExactlyOnceSink:
             )
         positions = self._positions(running.entry)
         self.committer.commit(batch, running.entry, self.group, positions)
+
+    def lag(self) -> int:
+        """Offsets of the source that are stable and not yet committed by this sink."""
+        positions = {} if self.committed is None else self._positions(self.committed)
+        ends = offsets_at(self.committer.cluster, dict.fromkeys(positions, LATEST), True)
+        return sum(max(0, ends[target] - offset) for target, offset in positions.items())
 
     def _replay(self, batch: DataFrame, running: RunningBatch) -> None:
         """A committed batch that Spark runs again. Its state stores still need to see it."""

@@ -44,8 +44,14 @@ from semel.spark.source_offsets import (
     ranges,
     resolve,
 )
-from semel.spark.source_options import Positions, SourceOptions, as_json, positions_of
-from semel.spark.source_read import COLUMNS, HEADERS_COLUMN, RangeReader
+from semel.spark.source_options import (
+    COLUMNS,
+    HEADERS_COLUMN,
+    Positions,
+    SourceOptions,
+    as_json,
+    positions_of,
+)
 from semel.spark.worker import freeze_imports
 
 
@@ -88,6 +94,9 @@ class _Reading:
         # Spark reads once even where there is nothing, with no partition at all.
         if not isinstance(partition, Work):
             return iter(())
+        # Only tasks decode: the processes that plan for the driver start without the kernels.
+        from semel.spark.source_read import RangeReader
+
         freeze_imports()
         return RangeReader(self.options).read(partition.ranges)
 
@@ -204,6 +213,8 @@ class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow
         found = max(ranges(begin, latest), key=lambda entry: entry.size, default=None)
         if found is None:
             return latest
+        from semel.spark.source_read import RangeReader
+
         size = RangeReader(self.options).bytes_per_offset(found)
         return limit_to(begin, latest, max(1, int(allowed / size)))
 

@@ -11,6 +11,12 @@ from typing import Any
 from semel.client.lent_wire import Cluster, Security
 from semel.spark.ledger import LEDGER_TOPIC
 
+COLUMNS = (
+    "key binary, value binary, topic string, partition int, offset long, timestamp timestamp,"
+    " timestampType int"
+)
+HEADERS_COLUMN = ", headers array<struct<key: string, value: binary>>"
+
 Positions = dict[str, dict[int, int]]
 _PREFIX = "kafka."
 _KNOWN = {

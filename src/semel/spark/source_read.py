@@ -14,13 +14,8 @@ from semel.client.lent_wire import Cluster, KafkaError, Security, check, patient
 from semel.spark.ledger import EARLIEST, READ_COMMITTED, READ_UNCOMMITTED
 from semel.spark.source_offsets import Range, offsets_at
 from semel.spark.source_options import SourceOptions
-from semel.wire.columnar.decode import (
-    HEADERS_TYPE,
-    Columns,
-    committed_only,
-    fetched_batches,
-    to_columns,
-)
+from semel.wire.columnar.committed import committed_only, fetched_batches
+from semel.wire.columnar.decode import HEADERS_TYPE, Columns, to_columns
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.fetch import FetchRequest
 
@@ -37,11 +32,6 @@ _FIELDS = [
     ("timestamp", pa.timestamp("us", tz="UTC")),
     ("timestampType", pa.int32()),
 ]
-COLUMNS = (
-    "key binary, value binary, topic string, partition int, offset long, timestamp timestamp,"
-    " timestampType int"
-)
-HEADERS_COLUMN = ", headers array<struct<key: string, value: binary>>"
 
 
 class DataLost(Exception):

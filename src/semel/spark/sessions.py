@@ -19,6 +19,7 @@ def session(
     # Spark's default is whatever `python3` is on the PATH: seldom the one with the packages.
     if master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings.setdefault("spark__python__daemon__module", "semel.spark.daemon")
     builder = SparkSession.builder.appName(application).master(master)
     for name, value in settings.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)
