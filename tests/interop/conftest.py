@@ -13,6 +13,8 @@ from semel.testing.process import SemelProcess
 
 HERE = Path(__file__).parent
 CLIENT_TIMEOUT_S = 90
+# A program of a few seconds is done before the optimising compiler and the parallel collector pay.
+SHORT_LIVED = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 Client = Callable[..., None]
 
@@ -45,25 +47,34 @@ def topic(semel: SemelProcess) -> Callable[..., str]:
 
 
 @pytest.fixture(scope="session")
-def franz(tmp_path_factory: pytest.TempPathFactory) -> Client:
-    """The franz-go program, built once."""
+def franz_program(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The franz-go program, built once: the command that runs it."""
     go = shutil.which("go")
     assert go, "interop tests need Go"
     binary = tmp_path_factory.mktemp("franz") / "franz"
     subprocess.run([go, "build", "-o", binary, "."], cwd=HERE / "franz", check=True)
-    return lambda *arguments: _run([str(binary), *arguments])
+    return [str(binary)]
 
 
 @pytest.fixture(scope="session")
-def java_client(tmp_path_factory: pytest.TempPathFactory) -> Client:
-    """The Java program, compiled once."""
+def java_program(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The Java program, compiled once: the command that runs it."""
     classes = tmp_path_factory.mktemp("classes")
     source = HERE / "java" / "Clients.java"
     subprocess.run(
         ["javac", "-cp", kafka_classpath(), "-d", classes, source], check=True, capture_output=True
     )
-    command = ["java", "-Xmx256m", "-cp", f"{kafka_classpath()}:{classes}", "Clients"]
-    return lambda *arguments: _run([*command, *arguments])
+    return ["java", *SHORT_LIVED, "-cp", f"{kafka_classpath()}:{classes}", "Clients"]
+
+
+@pytest.fixture(scope="session")
+def franz(franz_program: list[str]) -> Client:
+    return lambda *arguments: _run([*franz_program, *arguments])
+
+
+@pytest.fixture(scope="session")
+def java_client(java_program: list[str]) -> Client:
+    return lambda *arguments: _run([*java_program, *arguments])
 
 
 def _run(command: list[str]) -> None:

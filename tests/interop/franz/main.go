@@ -3,6 +3,7 @@
 //	franz roundtrip BOOTSTRAP TOPIC CODEC    produce and consume records with headers under one compression
 //	franz transactions BOOTSTRAP TOPIC ID    commit, abort, commit; then read back what is committed
 //	franz copy BOOTSTRAP FROM TO GROUP ID    consume, transform and produce exactly once until FROM is read
+//	franz member BOOTSTRAP FROM TO GROUP ID  the same until it is killed; says "committed" after every transaction
 //
 // It prints "ok" and exits 0, or says what was wrong and exits 1.
 package main
@@ -37,6 +38,8 @@ func run(ctx context.Context, command string, args []string) error {
 		return transactions(ctx, args[0], args[1], args[2])
 	case "copy":
 		return copyExactlyOnce(ctx, args[0], args[1], args[2], args[3], args[4])
+	case "member":
+		return member(ctx, args[0], args[1], args[2], args[3], args[4])
 	}
 	return fmt.Errorf("unknown command %q", command)
 }
@@ -135,38 +138,67 @@ func readCommitted(ctx context.Context, bootstrap, topic string, want int, legal
 	return once(seen)
 }
 
-func copyExactlyOnce(ctx context.Context, bootstrap, from, to, group, id string) error {
-	session, err := kgo.NewGroupTransactSession(
+func transactSession(bootstrap, from, to, group, id string, more ...kgo.Opt) (*kgo.GroupTransactSession, error) {
+	return kgo.NewGroupTransactSession(append([]kgo.Opt{
 		kgo.SeedBrokers(bootstrap), kgo.TransactionalID(id), kgo.ConsumerGroup(group),
 		kgo.ConsumeTopics(from), kgo.DefaultProduceTopic(to), kgo.RequireStableFetchOffsets(),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-	)
+	}, more...)...)
+}
+
+// copyInTransaction says how many records it has copied: none if a rebalance came in between.
+func copyInTransaction(ctx context.Context, session *kgo.GroupTransactSession) (int, error) {
+	fetches := session.PollFetches(ctx)
+	if err := fetches.Err0(); err != nil {
+		return 0, err
+	}
+	if err := session.Begin(); err != nil {
+		return 0, err
+	}
+	batch := fetches.Records()
+	for _, record := range batch {
+		session.Produce(ctx, &kgo.Record{Key: record.Key, Value: record.Value}, nil)
+	}
+	committed, err := session.End(ctx, kgo.TryCommit)
+	if err != nil || !committed {
+		return 0, err
+	}
+	return len(batch), nil
+}
+
+func copyExactlyOnce(ctx context.Context, bootstrap, from, to, group, id string) error {
+	session, err := transactSession(bootstrap, from, to, group, id)
 	if err != nil {
 		return err
 	}
 	defer session.Close()
 	for copied := 0; copied < records; {
-		fetches := session.PollFetches(ctx)
-		if err := fetches.Err0(); err != nil {
-			return err
-		}
-		if err := session.Begin(); err != nil {
-			return err
-		}
-		batch := fetches.Records()
-		for _, record := range batch {
-			session.Produce(ctx, &kgo.Record{Key: record.Key, Value: record.Value}, nil)
-		}
-		committed, err := session.End(ctx, kgo.TryCommit)
+		more, err := copyInTransaction(ctx, session)
 		if err != nil {
 			return err
 		}
-		if committed {
-			copied += len(batch)
-		}
+		copied += more
 	}
 	return readCommitted(ctx, bootstrap, to, records, func(string) bool { return true })
+}
+
+func member(ctx context.Context, bootstrap, from, to, group, id string) error {
+	session, err := transactSession(bootstrap, from, to, group, id,
+		kgo.SessionTimeout(3*time.Second), kgo.HeartbeatInterval(300*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	for {
+		copied, err := copyInTransaction(ctx, session)
+		if err != nil {
+			return err
+		}
+		if copied > 0 {
+			fmt.Println("committed")
+		}
+	}
 }
 
 func once(seen map[string]int) error {

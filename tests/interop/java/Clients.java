@@ -3,6 +3,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -21,6 +22,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
  *   transactions BOOTSTRAP TOPIC ID          commit, abort, commit; then read what is committed
  *   fencing BOOTSTRAP TOPIC ID               a second producer with the same id fences the first
  *   copy BOOTSTRAP FROM TO GROUP ID PROTOCOL consume, transform, produce exactly once (classic | consumer)
+ *   member BOOTSTRAP FROM TO GROUP ID PROTOCOL the same, until it is killed; says "committed" after every transaction
  *
  * Prints "ok" and exits 0, or says what was wrong and exits 1.
  */
@@ -35,6 +37,7 @@ public class Clients {
                 case "transactions" -> transactions(args[1], args[2], args[3]);
                 case "fencing" -> fencing(args[1], args[2], args[3]);
                 case "copy" -> copy(args[1], args[2], args[3], args[4], args[5], args[6]);
+                case "member" -> member(args[1], args[2], args[3], args[4], args[5], args[6]);
                 default -> throw new IllegalArgumentException(args[0]);
             }
             System.out.println("ok");
@@ -125,18 +128,52 @@ public class Clients {
                 if (System.nanoTime() > deadline) throw new IllegalStateException("only " + copied + " copied");
                 ConsumerRecords<String, String> batch = consumer.poll(Duration.ofMillis(200));
                 if (batch.isEmpty()) continue;
-                producer.beginTransaction();
-                Map<TopicPartition, OffsetAndMetadata> next = new HashMap<>();
-                for (var record : batch) {
-                    producer.send(new ProducerRecord<>(to, record.key(), record.value()));
-                    next.put(new TopicPartition(record.topic(), record.partition()), new OffsetAndMetadata(record.offset() + 1));
-                }
-                producer.sendOffsetsToTransaction(next, consumer.groupMetadata());
-                producer.commitTransaction();
+                copyInTransaction(batch, to, consumer, producer);
                 copied += batch.count();
             }
         }
         readAll(bootstrap, to, RECORDS);
+    }
+
+    static void copyInTransaction(
+            ConsumerRecords<String, String> batch, String to, KafkaConsumer<String, String> consumer, KafkaProducer<String, String> producer) {
+        producer.beginTransaction();
+        Map<TopicPartition, OffsetAndMetadata> next = new HashMap<>();
+        for (var record : batch) {
+            producer.send(new ProducerRecord<>(to, record.key(), record.value()));
+            next.put(new TopicPartition(record.topic(), record.partition()), new OffsetAndMetadata(record.offset() + 1));
+        }
+        producer.sendOffsetsToTransaction(next, consumer.groupMetadata());
+        producer.commitTransaction();
+    }
+
+    static void member(String bootstrap, String from, String to, String group, String id, String protocol) {
+        Map<String, String> settings = new HashMap<>(Map.of("group.id", group, "group.protocol", protocol, "max.poll.records", "50"));
+        if (protocol.equals("classic")) settings.putAll(Map.of("session.timeout.ms", "3000", "heartbeat.interval.ms", "300"));
+        try (var consumer = consumer(bootstrap, settings); var producer = producer(bootstrap, Map.of("transactional.id", id))) {
+            producer.initTransactions();
+            consumer.subscribe(List.of(from));
+            while (true) {
+                ConsumerRecords<String, String> batch = consumer.poll(Duration.ofMillis(200));
+                if (batch.isEmpty()) continue;
+                try {
+                    copyInTransaction(batch, to, consumer, producer);
+                    System.out.println("committed");
+                } catch (CommitFailedException rebalanced) {
+                    producer.abortTransaction();
+                    rewind(consumer);
+                }
+            }
+        }
+    }
+
+    /** Back to what the group has committed: the aborted transaction's records come again. */
+    static void rewind(KafkaConsumer<String, String> consumer) {
+        var committed = consumer.committed(consumer.assignment());
+        for (var partition : consumer.assignment()) {
+            if (committed.get(partition) == null) consumer.seekToBeginning(List.of(partition));
+            else consumer.seek(partition, committed.get(partition));
+        }
     }
 
     /** Reads `count` records and then listens a little longer: one more, or one twice, is an error. */
