@@ -94,6 +94,23 @@ class World:
         found = self.admin.list_consumer_group_offsets(asked)[group].result()
         return {(p.topic, p.partition): p.offset for p in found.topic_partitions}
 
+    @contextlib.contextmanager
+    def member(self, topic: str, group: str, protocol: str):
+        """A consumer that has joined the group."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": group,
+                "group.protocol": protocol,
+                "log_level": 0,
+            }
+        )
+        with contextlib.closing(consumer):
+            consumer.subscribe([topic])
+            while not consumer.assignment():
+                consumer.poll(0.1)
+            yield
+
     def grow(self, topic: str, partitions: int) -> None:
         for future in self.admin.create_partitions([NewPartitions(topic, partitions)]).values():
             future.result()

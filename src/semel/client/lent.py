@@ -30,7 +30,9 @@ from semel.wire.batches import BatchBuilder
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from semel.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from semel.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from semel.wire.messages.describe_configs import DescribeConfigsRequest
+from semel.wire.messages.describe_groups import DescribeGroupsRequest
 from semel.wire.messages.end_txn import EndTxnRequest
 from semel.wire.messages.init_producer_id import InitProducerIdRequest
 from semel.wire.messages.produce import ProduceRequest
@@ -280,15 +282,31 @@ class Lender:
         def lost() -> None:
             self.cluster.forget_coordinator(GROUP, group)
 
-        try:
-            patiently(attempt, f"committing offsets under {group!r}", _PATIENCE_S, lost)
-        except KafkaError as error:
-            if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
-                raise Refused(
-                    f"group {group!r} has live members, so the query cannot commit offsets under"
-                    " it: name a group that only this query uses"
-                ) from error
-            raise
+        patiently(attempt, f"committing offsets under {group!r}", _PATIENCE_S, lost)
+
+    def refuse_live_group(self, group: str) -> None:
+        """A producer may commit over the heads of a group's members, and would confuse them."""
+
+        def attempt() -> int:
+            coordinator = self.cluster.coordinator(GROUP, group)
+            classic = coordinator.call(DescribeGroupsRequest(groups=[group])).groups[0]
+            # A group that does not exist is an answer; a coordinator that cannot tell is not.
+            if ErrorCode.of(classic.error_code).retriable:
+                raise KafkaError(classic.error_code, f"looking at group {group!r}")
+            if classic.members or not coordinator.speaks(ConsumerGroupDescribeRequest):
+                return len(classic.members)
+            answer = coordinator.call(ConsumerGroupDescribeRequest(group_ids=[group]))
+            return len(answer.groups[0].members)
+
+        def lost() -> None:
+            self.cluster.forget_coordinator(GROUP, group)
+
+        members = patiently(attempt, f"looking at group {group!r}", _PATIENCE_S, lost)
+        if members:
+            raise Refused(
+                f"group {group!r} has {members} live members, so the query cannot commit its"
+                " offsets under that name: give the sink a group that only this query uses"
+            )
 
     def _add_offsets(self, group: str) -> None:
         request = AddOffsetsToTxnRequest(

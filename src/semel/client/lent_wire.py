@@ -137,6 +137,9 @@ class Connection:
             raise ProtocolError(f"no common version of {message.__name__}: {ours} < {lowest}")
         return min(ours, theirs)
 
+    def speaks(self, message: type[Message]) -> bool:
+        return message.API_KEY in self._versions
+
     def call(self, message: Message, highest: int | None = None) -> Any:
         version = self.version(type(message), highest)
         return self.call_version(message, version)

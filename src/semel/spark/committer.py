@@ -80,12 +80,14 @@ class Committer:
         self.rows = 0
         self.retries = 0
 
-    def take_over(self, frame: DataFrame, batch: int) -> None:
+    def take_over(self, frame: DataFrame, batch: int, group: str | None = None) -> None:
         """Fence first, then look: what is read earlier may be overtaken by the former driver."""
         refuse_speculation(frame)
         self.at("before fence", batch)
         self._ledger.create()
         self._lender.fence()
+        if group is not None:
+            self._lender.refuse_live_group(group)
         self.at("after fence", batch)
         self.committed = self._ledger.read()
         log.info("%s: last committed: %s", self.application, self.committed)

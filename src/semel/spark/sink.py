@@ -61,7 +61,7 @@ class ExactlyOnceSink:
         refuse_connect(batch)
         running = running_batch(batch, batch_id)
         if running.run_id != self._run_id:
-            self.committer.take_over(batch, batch_id)
+            self.committer.take_over(batch, batch_id, self.group)
             self._run_id = running.run_id
         verdict = judge(self.application, self.committed, running.entry)
         if verdict is Verdict.SKIP:

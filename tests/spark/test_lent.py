@@ -1,0 +1,176 @@
+"""Lending a transaction: both protocols, doubt, fencing, and what a late borrower can still do."""
+
+import pytest
+
+from semel.client.lent import Fenced, Lender, Outcome, Refused
+from semel.client.lent_wire import Cluster, KafkaError
+from semel.spark.ledger import Entry, Ledger
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+
+@pytest.fixture
+def cluster(kafka):
+    found = Cluster(kafka.bootstrap)
+    yield found
+    found.close()
+
+
+@pytest.fixture(params=[2, 1], ids=["version 2", "version 1"])
+def lender(request, kafka, cluster):
+    made = Lender(cluster, f"lender-{kafka.topic(1)}", 60_000)
+    made.protocol = request.param
+    made.fence()
+    return made
+
+
+def twin(lender):
+    """Somebody who still holds what was lent before."""
+    other = Lender(Cluster(f"{lender.cluster.bootstrap[0][0]}:{lender.cluster.bootstrap[0][1]}"),
+                   lender.transactional_id, 60_000)  # fmt: skip
+    other.protocol, other.producer_id, other.epoch = (
+        lender.protocol,
+        lender.producer_id,
+        lender.epoch,
+    )
+    return other
+
+
+def test_what_is_committed_is_seen_and_the_next_loan_has_another_epoch(kafka, lender):
+    topic = kafka.topic(1)
+    first = lender.lend()
+    lender.write(topic, 0, b"k", b"one")
+    assert lender.commit() is Outcome.COMMITTED
+    second = lender.lend()
+    assert (second.producer_id, second.epoch) != (first.producer_id, first.epoch)
+    assert second.token != first.token
+    lender.write(topic, 0, b"k", b"two")
+    lender.commit()
+    assert kafka.values(topic) == {"one": 1, "two": 1}
+
+
+def test_what_is_aborted_is_not_seen_and_its_borrower_is_too_late(kafka, lender):
+    topic = kafka.topic(1)
+    lender.lend()
+    lender.write(topic, 0, b"k", b"aborted")
+    zombie = twin(lender)
+    lender.abort()
+    kafka.wait_until_stable(topic)
+    with pytest.raises(KafkaError):
+        zombie.write(topic, 0, b"k", b"zombie")
+    assert kafka.values(topic) == {}
+
+
+def test_a_borrower_of_a_committed_transaction_cannot_write_into_the_next(kafka, lender):
+    topic = kafka.topic(1)
+    lender.lend()
+    lender.write(topic, 0, b"k", b"first")
+    zombie = twin(lender)
+    lender.commit()
+    kafka.wait_until_stable(topic)
+    lender.lend()
+    with pytest.raises(KafkaError):
+        zombie.write(topic, 0, b"k", b"zombie")
+    lender.write(topic, 0, b"k", b"second")
+    lender.commit()
+    assert kafka.values(topic) == {"first": 1, "second": 1}
+
+
+def test_a_commit_whose_answer_was_lost_is_found_out_by_asking_again(kafka, lender):
+    topic = kafka.topic(1)
+    lender.lend()
+    lender.write(topic, 0, b"k", b"once")
+    assert twin(lender).commit() is Outcome.COMMITTED
+    assert lender.commit() is Outcome.COMMITTED
+    assert kafka.values(topic) == {"once": 1}
+
+
+def test_a_commit_that_met_the_other_outcome_is_in_doubt_and_recovers(kafka, lender):
+    topic = kafka.topic(1)
+    lender.lend()
+    lender.write(topic, 0, b"k", b"never")
+    twin(lender).abort()
+    assert lender.commit() is Outcome.IN_DOUBT
+    lender.recover()
+    lender.lend()
+    lender.write(topic, 0, b"k", b"after")
+    assert lender.commit() is Outcome.COMMITTED
+    assert kafka.values(topic) == {"after": 1}
+
+
+def test_an_owner_that_was_taken_over_is_told_so(kafka, lender):
+    topic = kafka.topic(1)
+    lender.lend()
+    lender.write(topic, 0, b"k", b"never")
+    newcomer = twin(lender)
+    newcomer.fence()
+    assert lender.commit() is Outcome.IN_DOUBT
+    with pytest.raises(Fenced, match="another driver has taken over"):
+        lender.recover()
+    newcomer.lend()
+    newcomer.write(topic, 0, b"k", b"newcomer")
+    newcomer.commit()
+    assert kafka.values(topic) == {"newcomer": 1}
+
+
+def test_offsets_are_committed_with_the_transaction(kafka, lender):
+    topic = kafka.topic(2)
+    group = f"group-{topic}"
+    for offset, end in ((5, lender.commit), (9, lender.abort)):
+        lender.lend()
+        lender.write(topic, 0, b"k", b"v")
+        lender.commit_offsets(group, {(topic, 0): offset, (topic, 1): offset})
+        end()
+    kafka.wait_until_stable(topic)
+    assert kafka.committed_offsets(group) == {(topic, 0): 5, (topic, 1): 5}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_with_live_members_is_refused_with_that_reason(kafka, lender, protocol):
+    topic = kafka.topic(1)
+    lender.refuse_live_group(f"busy-{topic}")
+    with (
+        kafka.member(topic, f"busy-{topic}", protocol),
+        pytest.raises(Refused, match="has 1 live members"),
+    ):
+        lender.refuse_live_group(f"busy-{topic}")
+
+
+def test_the_ledger_finds_an_entry_behind_many_others(kafka, cluster, lender):
+    ledger = Ledger(cluster, f"mine-{lender.transactional_id}")
+    ledger.create()
+    mine = Entry("q", 1, ({"a": 1},), ({"a": 2},))
+    lender.lend()
+    ledger.write(lender, mine)
+    lender.commit()
+    others = kafka.producer()
+    for number in range(3000):
+        others.produce(ledger.topic, mine.encode(), key=f"other-{number}")
+    others.flush()
+    assert ledger.read() == mine
+    assert Ledger(cluster, "nobody").read() is None
+
+
+def test_an_aborted_entry_is_not_found(kafka, cluster, lender):
+    ledger = Ledger(cluster, f"mine-{lender.transactional_id}")
+    ledger.create()
+    lender.lend()
+    ledger.write(lender, Entry("q", 1, (), ()))
+    lender.abort()
+    assert ledger.read() is None
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_producer_ids_rotate_without_a_trace(kafka, lender):
+    """The epoch is a short: after 32,766 transactions the coordinator hands out another id."""
+    topic = kafka.topic(1)
+    while lender.epoch < 32_764:
+        lender.recover()
+    first = lender.producer_id
+    for number in range(10):
+        lender.lend()
+        lender.write(topic, 0, b"k", str(number).encode())
+        assert lender.commit() is Outcome.COMMITTED
+    assert lender.producer_id != first
+    assert kafka.values(topic) == {str(number): 1 for number in range(10)}
