@@ -124,6 +124,12 @@ class World:
         return Counter(message.value().decode() for message in self.messages(*topics))
 
 
+@pytest.fixture
+def world():
+    """A view of a broker that the test runs itself."""
+    return World
+
+
 # A transaction that times out is noticed at once instead of after ten seconds.
 _SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
 
@@ -196,7 +202,7 @@ def run_driver():
             start_new_session=True,
         )
         try:
-            output, _ = process.communicate(timeout=100)
+            output, _ = process.communicate(timeout=300)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

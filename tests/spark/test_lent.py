@@ -160,7 +160,7 @@ def test_an_aborted_entry_is_not_found(kafka, cluster, lender):
     assert ledger.read() is None
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_producer_ids_rotate_without_a_trace(kafka, lender):
     """The epoch is a short: after 32,766 transactions the coordinator hands out another id."""

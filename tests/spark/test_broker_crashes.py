@@ -1,0 +1,47 @@
+"""The broker is killed and comes back in the middle of a batch."""
+
+from collections import Counter
+
+import pytest
+
+from semel.spark import ExactlyOnceSink, start
+from semel.testing.apache_kafka import ApacheKafka
+from semel.testing.process import SemelProcess
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
+
+
+@pytest.fixture(params=["semel", pytest.param("apache", marks=pytest.mark.interop)])
+def mortal(request):
+    with SemelProcess() if request.param == "semel" else ApacheKafka() as broker:
+        yield broker
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ["grant", 0],
+        pytest.param(["before ledger", 1], marks=pytest.mark.soak),
+        ["before commit", 1],
+        pytest.param(["after commit", 1], marks=pytest.mark.soak),
+    ],
+    ids=str,
+)
+def test_a_broker_killed_and_restarted_is_ridden_out(mortal, world, lines, spark, tmp_path, place):
+    kafka = world(mortal.bootstrap)
+    topic = kafka.topic()
+    for _ in range(3):
+        lines.add(500)
+    killed = []
+
+    def kill(point, batch):
+        if [point, batch] == place and not killed:
+            killed.append(place)
+            mortal.kill()
+            mortal.start()
+
+    sink = ExactlyOnceSink(mortal.bootstrap, topic, f"app-{topic}", at=kill, batch_bytes=1)
+    where = str(tmp_path / "checkpoint")
+    start(lines.stream(spark), sink, where, availableNow=True).awaitTermination()
+    assert killed
+    assert kafka.values(topic) == Counter(lines.rows)
