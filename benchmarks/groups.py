@@ -1,0 +1,188 @@
+"""How soon a group reads, how soon a large one settles, commits per second, and copying.
+
+Raw clients do the first three, so that no client's own pauses are measured; copying (consume,
+transform, produce: 100 records and their offsets in each transaction) is librdkafka's. A goal of
+"half the time" is one of twice the rate.
+"""
+
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from benchmarks.raw_group import RawCommits, RawMember, new_group
+from benchmarks.side_by_side import Report, Side, Work, Workload, both_brokers, measure
+from semel.testing.raw_client import RawClient
+
+SMALL, LARGE, SOURCE, TARGET = "bench-small", "bench-large", "bench-source", "bench-target"
+PARTITIONS = {SMALL: 10, LARGE: 500, SOURCE: 10, TARGET: 10}
+BATCH = 100
+
+T = TypeVar("T")
+
+
+def run(rounds: int = 5) -> None:
+    report = Report("Groups")
+    with both_brokers({"group.initial.rebalance.delay.ms": "0"}) as sides:
+        for side in sides:
+            make_topics(side)
+        report.add(
+            "JoinGroup to first record", measure(sides, first_record(50), "group", rounds), goal=2.0
+        )
+        report.add(
+            "50 members, 500 partitions settle", measure(sides, settling(50), "group", rounds),
+            goal=2.0,
+        )  # fmt: skip
+        report.add(
+            "one commit at a time", measure(sides, commits(1, 1, 1000), "commit", rounds), goal=2.0
+        )
+        report.add(
+            "commits, 4 clients × 20 in flight",
+            measure(sides, commits(4, 20, 1000), "commit", rounds), goal=2.0,
+        )  # fmt: skip
+        report.add(
+            "consume–transform–produce of 100",
+            measure(sides, copying(20), "txn", rounds),
+            goal=10.0,
+        )
+    report.finish()
+
+
+def make_topics(side: Side) -> None:
+    admin = AdminClient({"bootstrap.servers": side.bootstrap})
+    wanted = [NewTopic(name, count, 1) for name, count in PARTITIONS.items()]
+    for made in admin.create_topics(wanted).values():
+        made.result()
+    fill(side, SMALL, 1_000)
+
+
+def fill(side: Side, topic: str, records: int) -> None:
+    client = Producer({"bootstrap.servers": side.bootstrap})
+    for number in range(records):
+        client.produce(topic, b"x" * 100, partition=number % PARTITIONS[topic])
+    client.flush()
+
+
+def first_record(groups: int) -> Workload:
+    connection = per_side(lambda side: RawClient(side.bootstrap))
+
+    def work(side: Side) -> Work:
+        latencies = []
+        for _ in range(groups):
+            member = RawMember(connection(side), new_group(connection(side)), SMALL)
+            began = time.perf_counter()
+            assert member.enter(PARTITIONS[SMALL])
+            member.read_first_record()
+            latencies.append((time.perf_counter() - began) * 1000)
+            member.leave()
+        return Work(groups, latencies, sum(latencies) / 1000)
+
+    return work
+
+
+def settling(size: int) -> Workload:
+    connections = per_side(lambda side: [RawClient(side.bootstrap) for _ in range(size)])
+
+    def work(side: Side) -> Work:
+        group = new_group(connections(side)[0])
+        members = [RawMember(client, group, LARGE) for client in connections(side)]
+        with ThreadPoolExecutor(size) as pool:
+            began = time.perf_counter()
+            list(pool.map(lambda member: member.settle(PARTITIONS[LARGE], size), members))
+            seconds = time.perf_counter() - began
+        for member in members:
+            member.leave()
+        return Work(1, [seconds * 1000], seconds)
+
+    return work
+
+
+def commits(clients: int, in_flight: int, count: int) -> Workload:
+    connections = per_side(
+        lambda side: [RawCommits(side.bootstrap, SMALL, in_flight) for _ in range(clients)]
+    )
+
+    def commit(client: RawCommits) -> list[float]:
+        latencies = []
+        for _ in range(count // in_flight):
+            began = time.perf_counter()
+            client.burst()
+            latencies.append((time.perf_counter() - began) * 1000)
+        return latencies
+
+    def work(side: Side) -> Work:
+        began = time.perf_counter()
+        with ThreadPoolExecutor(clients) as pool:
+            latencies = [one for some in pool.map(commit, connections(side)) for one in some]
+        return Work(clients * count, latencies, time.perf_counter() - began)
+
+    return work
+
+
+def copying(transactions: int) -> Workload:
+    clients = per_side(copier)
+
+    def work(side: Side) -> Work:
+        consumer, producer = clients(side)
+        fill(side, SOURCE, transactions * BATCH)
+        messages = consumer.consume(1, 30)  # joined and reading: what is measured is copying
+        latencies = []
+        for _ in range(transactions):
+            began = time.perf_counter()
+            while len(messages) < BATCH:
+                messages += consumer.consume(BATCH - len(messages), 30)
+            copy(consumer, producer, messages)
+            latencies.append((time.perf_counter() - began) * 1000)
+            messages = []
+        return Work(transactions, latencies, sum(latencies) / 1000)
+
+    return work
+
+
+def copier(side: Side) -> tuple[Consumer, Producer]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": side.bootstrap,
+            "group.id": f"copy-{uuid.uuid4()}",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+        }
+    )
+    consumer.subscribe([SOURCE])
+    producer = Producer(
+        {
+            "bootstrap.servers": side.bootstrap,
+            "transactional.id": f"copy-{uuid.uuid4()}",
+            "linger.ms": 0,
+        }
+    )
+    producer.init_transactions(30)
+    return consumer, producer
+
+
+def copy(consumer: Consumer, producer: Producer, messages: list) -> None:  # type: ignore[type-arg]
+    producer.begin_transaction()
+    for number, message in enumerate(messages):
+        assert message.error() is None, message.error()
+        producer.produce(TARGET, message.value(), partition=number % PARTITIONS[TARGET])
+    positions = consumer.position(consumer.assignment())
+    read = [position for position in positions if position.offset >= 0]
+    producer.send_offsets_to_transaction(read, consumer.consumer_group_metadata(), 30)
+    producer.commit_transaction(30)
+
+
+def per_side(make: Callable[[Side], T]) -> Callable[[Side], T]:
+    """One of a kind for each broker, made when first needed: the warm-up pays for it."""
+    made: dict[str, T] = {}
+
+    def get(side: Side) -> T:
+        if side.name not in made:
+            made[side.name] = make(side)
+        return made[side.name]
+
+    return get
