@@ -315,3 +315,9 @@ def test_a_dataframe_that_fails_half_way_is_not_seen_at_all(kafka, spark, tmp_pa
               name=f"load-{topic}", batch_bytes=1)  # fmt: skip
     assert kafka.values(topic) == Counter()
     assert write(rows, kafka.bootstrap, topic, name=f"load-{topic}") == 5000
+
+
+def test_a_topic_that_does_not_exist_is_named_before_anything_is_written(job):
+    job.lines.add(1)
+    with pytest.raises(StreamingQueryException, match="topic 'no such topic' cannot be written to"):
+        job.run(topic="no such topic")

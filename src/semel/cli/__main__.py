@@ -16,6 +16,7 @@ from semel import __version__
 #: Command → what it does; the module has the command's name, with underscores.
 COMMANDS = {
     "demo": "show an exactly-once pipeline on Spark that survives crashes",
+    "pipeline": "run an exactly-once pipeline on Spark from a file",
     "serve": "start a broker",
     "topics": "list, create, describe, alter and delete topics",
     "groups": "consumer groups, their members and their lag",

@@ -274,12 +274,12 @@ class Cluster:
     def forget_leaders(self) -> None:
         self._leaders.clear()
 
-    def refresh(self, topics: Iterable[str] | None) -> None:
-        """Ask for the leaders again; None asks for every topic."""
+    def refresh(self, topics: Iterable[str] | None, create: bool = False) -> None:
+        """Ask for the leaders again; None asks for every topic, `create` lets missing ones be made."""
         names = None if topics is None else [
             MetadataRequest.MetadataRequestTopic(name=name) for name in topics
         ]  # fmt: skip
-        request = MetadataRequest(topics=names, allow_auto_topic_creation=False)
+        request = MetadataRequest(topics=names, allow_auto_topic_creation=create)
         # A connection kept from before may turn out to be dead only now.
         answer = patiently(lambda: self.any().call(request), "asking for metadata", _METADATA_S)
         self._nodes = {node.node_id: (node.host, node.port) for node in answer.brokers}

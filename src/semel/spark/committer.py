@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from semel.client.lent import Lender, Lent, Outcome, Refused
-from semel.client.lent_wire import Cluster, KafkaError, Security, Unreachable
+from semel.client.lent_wire import Cluster, KafkaError, Security, Unreachable, patiently
 from semel.spark.claim_service import ClaimService
 from semel.spark.claims import Report, Target
 from semel.spark.ledger import LEDGER_TOPIC, Entry, Ledger
@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 # The broker's own default limit: a batch that takes longer needs a setting on both sides.
 TRANSACTION_TIMEOUT_MS = 900_000
 ATTEMPTS = 4
+_TOPIC_S = 10.0
 _HEADERS = "array<struct<key:string,value:binary>>"
 _CASTS = {"headers": _HEADERS, "partition": "int", "topic": "string", "timestamp": "timestamp"}
 
@@ -83,6 +84,8 @@ class Committer:
     def take_over(self, frame: DataFrame, batch: int, group: str | None = None) -> None:
         """Fence first, then look: what is read earlier may be overtaken by the former driver."""
         refuse_speculation(frame)
+        if self.topic is not None:
+            self._find_topic(self.topic)
         self.at("before fence", batch)
         self._ledger.create()
         self._lender.fence()
@@ -91,6 +94,15 @@ class Committer:
         self.at("after fence", batch)
         self.committed = self._ledger.read()
         log.info("%s: last committed: %s", self.application, self.committed)
+
+    def _find_topic(self, topic: str) -> None:
+        """As any producer does: a missing topic is created if the broker is set to do so."""
+        try:
+            patiently(
+                lambda: self.cluster.refresh([topic], create=True), f"topic {topic!r}", _TOPIC_S
+            )
+        except (KafkaError, Unreachable) as error:
+            raise Refused(f"topic {topic!r} cannot be written to: {error}") from error
 
     def commit(
         self,
