@@ -19,7 +19,8 @@ check: $(READY)  ## format, lint, types, tidiness and the fast tests, in under a
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(PYTEST) -n 2 -m "not interop and not soak and not slow and not spark"
+	$(PYTEST) -n 2 -m "not interop and not soak and not slow and not spark" \
+	    tests/tidy tests/wire tests/core tests/net
 
 format: $(READY)
 	$(BIN)/ruff format .
