@@ -1,15 +1,19 @@
 """The sink on a real Spark and a real broker: what arrives, and what is refused."""
 
+import json
 import shutil
 import threading
 from collections import Counter
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 from pyspark.errors.exceptions.captured import StreamingQueryException
 
 from semel.client.lent import Refused
 from semel.spark import ExactlyOnceSink, start, write
+from semel.spark.committer import Committer, refuse_connect, refuse_speculation
+from semel.spark.ledger import Entry
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
@@ -321,3 +325,30 @@ def test_a_topic_that_does_not_exist_is_named_before_anything_is_written(job):
     job.lines.add(1)
     with pytest.raises(StreamingQueryException, match="topic 'no such topic' cannot be written to"):
         job.run(topic="no such topic")
+
+
+def test_a_commit_that_lands_during_the_takeover_is_seen(job):
+    """Fence first, then look: the former driver may commit until the very moment of the fence."""
+    job.lines.add(50)
+    former = []
+
+    def commit_as_the_former_driver(point, batch):
+        if point == "before fence" and not former:
+            query_id = json.loads((job.checkpoint / "metadata").read_text())["id"]
+            former.append(Committer(job.kafka.bootstrap, job.topic, job.application))
+            rows = job.spark.read.text(str(job.lines.directory)).selectExpr("value AS key", "value")
+            former[0].take_over(rows, 0)
+            former[0].commit(rows, Entry(query_id, 0, (None,), ({"logOffset": 0},)))
+
+    assert job.run(at=commit_as_the_former_driver).rows == 0
+    job.assert_exactly_once()
+
+
+def test_spark_connect_and_speculation_are_refused_in_a_sentence():
+    with pytest.raises(Refused, match="Spark Connect"):
+        refuse_connect(object())
+    settings = SimpleNamespace(get=lambda name, default: "true")
+    context = SimpleNamespace(getConf=lambda: settings)
+    frame = SimpleNamespace(sparkSession=SimpleNamespace(sparkContext=context))
+    with pytest.raises(Refused, match="speculation"):
+        refuse_speculation(frame)

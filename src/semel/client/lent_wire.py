@@ -275,7 +275,7 @@ class Cluster:
         self._leaders.clear()
 
     def refresh(self, topics: Iterable[str] | None, create: bool = False) -> None:
-        """Ask for the leaders again; None asks for every topic, `create` lets missing ones be made."""
+        """Ask for the leaders again; None means every topic, `create` that missing ones be made."""
         names = None if topics is None else [
             MetadataRequest.MetadataRequestTopic(name=name) for name in topics
         ]  # fmt: skip

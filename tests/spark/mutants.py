@@ -1,0 +1,184 @@
+"""Takes out each rule of the Spark sink in turn, in a copy, and sees whether a test notices.
+
+python tests/spark/mutants.py
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+FAST = (
+    "tests/spark/test_claims.py",
+    "tests/spark/test_ledger_judge.py",
+    "tests/spark/test_claim_service.py",
+    "tests/wire/test_columnar.py",
+    "tests/spark/test_lent.py",
+)
+SPARK = ("tests/spark/test_sink.py",)
+
+
+class Mutant(NamedTuple):
+    sin: str
+    file: str
+    old: str
+    new: str
+    judges: tuple[str, ...] = FAST
+
+
+MUTANTS = (
+    Mutant(
+        "rule 1: looks into the ledger before the fence",
+        "spark/committer.py",
+        """        self.at("before fence", batch)
+        self._ledger.create()
+""",
+        """        self._ledger.create()
+        self.committed = self._ledger.read()
+        self._ledger.read = lambda: self.committed
+        self.at("before fence", batch)
+""",
+        SPARK,
+    ),
+    Mutant(
+        "rule 1: does not wait for another application's open transaction",
+        "spark/ledger.py",
+        "        self._wait_until_stable(end)\n",
+        "",
+        SPARK,
+    ),
+    Mutant(
+        "rule 2: compares batch numbers only",
+        "spark/ledger.py",
+        "    if committed == batch:",
+        "    if committed.batch == batch.batch:",
+    ),
+    Mutant(
+        "rule 2: runs any later batch",
+        "spark/ledger.py",
+        "batch.batch == committed.batch + 1 and batch.start == committed.end",
+        "batch.batch > committed.batch",
+    ),
+    Mutant(
+        "rule 2: a skipped stateful batch is not run",
+        "spark/sink.py",
+        "        if running.is_stateful:",
+        "        if False:",
+        SPARK,
+    ),
+    Mutant(
+        "rule 3: lends the old epoch again",
+        "client/lent.py",
+        "                self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch\n"
+        "            return int(code)",
+        "                pass\n            return int(code)",
+    ),
+    Mutant(
+        "rule 3: version 1 keeps its epoch over transactions",
+        "client/lent.py",
+        "            self._spent = self.protocol == 1",
+        "            self._spent = False",
+    ),
+    Mutant(
+        "rule 4: two writers at a time",
+        "spark/claims.py",
+        "if target not in self._holder]",
+        "]",
+    ),
+    Mutant(
+        "rule 4: any token opens the gate",
+        "spark/claim_service.py",
+        'if not hmac.compare_digest(str(message.get("token")), self._token):',
+        "if False:",
+    ),
+    Mutant(
+        "rule 5: a second attempt goes on where the first stopped",
+        "spark/claims.py",
+        "            if writer.ever_granted:",
+        "            if False:",
+    ),
+    Mutant(
+        "rule 5: a task lost while it holds a partition is forgiven",
+        "spark/claims.py",
+        "if gone is not None and gone.held and not self.closed:",
+        "if False:",
+    ),
+    Mutant(
+        "rule 5: a batch without a producer is sent",
+        "wire/columnar/encode.py",
+        "    assert producer_id >= 0",
+        "    assert producer_id >= -1",
+    ),
+    Mutant(
+        "rule 6: rows are not counted before the commit",
+        "spark/claims.py",
+        "        return self._mismatch(seen)",
+        "        return None",
+    ),
+    Mutant(
+        "rule 6: commits while something is held",
+        "spark/claims.py",
+        "        if self._holder:",
+        "        if False:",
+    ),
+    Mutant(
+        "rule 6: claims are granted after the end",
+        "spark/claims.py",
+        "        self.closed = True\n",
+        "",
+    ),
+    Mutant(
+        "rule 6: doubt is taken for success",
+        "spark/committer.py",
+        "        if outcome is Outcome.COMMITTED:",
+        "        if True:",
+        SPARK,
+    ),
+    Mutant(
+        "rule 7: Spark Connect is let in",
+        "spark/committer.py",
+        '    if not hasattr(frame, "_jdf"):',
+        "    if False:",
+        SPARK,
+    ),
+)
+
+
+def main() -> int:
+    missed = [mutant.sin for mutant in MUTANTS if not noticed(mutant)]
+    print(f"{len(MUTANTS) - len(missed)} of {len(MUTANTS)} noticed")
+    return 1 if missed else 0
+
+
+def noticed(mutant: Mutant) -> bool:
+    with tempfile.TemporaryDirectory(prefix="mutant-") as scratch:
+        source = Path(scratch) / "src"
+        shutil.copytree(ROOT / "src", source)
+        target = source / "semel" / mutant.file
+        text = target.read_text()
+        assert text.count(mutant.old) == 1, f"{mutant.sin}: the text has changed"
+        target.write_text(text.replace(mutant.old, mutant.new))
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-m", "not interop and not soak",
+             *mutant.judges],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(source)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )  # fmt: skip
+    found = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+    print(
+        f"{'noticed' if done.returncode == 1 else 'MISSED '}  {mutant.sin}",
+        *found[:1],
+        sep="\n    ",
+    )
+    return done.returncode == 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
