@@ -136,6 +136,8 @@ def nothing_written_is_committed(c: Conversation, p: Protocol) -> None:
 @both
 def nothing_written_is_aborted(c: Conversation, p: Protocol) -> None:
     p.end_txn(c, c.init(), ABORT)
+    if not p.explicit:
+        c.wait_for("CompleteAbort")
     c.describe()
 
 
