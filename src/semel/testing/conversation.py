@@ -442,12 +442,13 @@ def _errors_of_add(answer: Any) -> list[int]:
 
 
 def _errors_of_batched_add(answer: Any) -> list[int]:
-    return [answer.error_code] + sorted(
+    partitions = sorted(
         partition.partition_error_code
         for result in answer.results_by_transaction
         for topic in result.topic_results
         for partition in topic.results_by_partition
     )
+    return [answer.error_code, *partitions]
 
 
 def _errors_of_produce(answer: Any) -> list[int]:
