@@ -19,7 +19,12 @@ FAST = (
     "tests/wire/test_columnar.py",
     "tests/spark/test_lent.py",
 )
-SPARK = ("tests/spark/test_sink.py",)
+SPARK = "tests/spark/test_sink.py::"
+TAKEOVER = (f"{SPARK}test_a_commit_that_lands_during_the_takeover_is_seen",)
+STRANGER = (f"{SPARK}test_another_application_s_open_transaction_over_the_ledger_is_waited_for",)
+STATEFUL = (f"{SPARK}test_a_stateful_query_goes_on_across_a_skipped_batch",)
+TIMEOUT = (f"{SPARK}test_a_transaction_that_times_out_is_run_again",)
+REFUSALS = (f"{SPARK}test_spark_connect_and_speculation_are_refused_in_a_sentence",)
 
 
 class Mutant(NamedTuple):
@@ -42,14 +47,14 @@ MUTANTS = (
         self._ledger.read = lambda: self.committed
         self.at("before fence", batch)
 """,
-        SPARK,
+        TAKEOVER,
     ),
     Mutant(
         "rule 1: does not wait for another application's open transaction",
         "spark/ledger.py",
         "        self._wait_until_stable(end)\n",
         "",
-        SPARK,
+        STRANGER,
     ),
     Mutant(
         "rule 2: compares batch numbers only",
@@ -68,7 +73,7 @@ MUTANTS = (
         "spark/sink.py",
         "        if running.is_stateful:",
         "        if False:",
-        SPARK,
+        STATEFUL,
     ),
     Mutant(
         "rule 3: lends the old epoch again",
@@ -136,14 +141,14 @@ MUTANTS = (
         "spark/committer.py",
         "        if outcome is Outcome.COMMITTED:",
         "        if True:",
-        SPARK,
+        TIMEOUT,
     ),
     Mutant(
         "rule 7: Spark Connect is let in",
         "spark/committer.py",
         '    if not hasattr(frame, "_jdf"):',
         "    if False:",
-        SPARK,
+        REFUSALS,
     ),
 )
 
