@@ -9,9 +9,9 @@ import statistics
 import time
 import uuid
 
-from benchmarks.spark_jars import connector_jars
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from benchmarks.spark_jars import connector_jars
 from semel.spark import session, write
 from semel.testing.apache_kafka import ApacheKafka
 from semel.testing.process import SemelProcess
