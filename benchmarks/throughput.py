@@ -31,7 +31,13 @@ def run(rounds: int = 5) -> None:
                 make_topic(side, topic)
             report.add(
                 f"produce {size} B",
-                measure(sides, produce(topic, size, megabytes), "MB", rounds),
+                measure(
+                    sides,
+                    produce(topic, size, megabytes),
+                    "MB",
+                    rounds,
+                    megabytes=3 * megabytes,
+                ),
                 goal=produce_goal,
             )
             report.add(
