@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from semel.broker.partitions import Partitions
 from semel.broker.server import Broker
+from semel.testing.disks import FaultyFiles
 from semel.wire.frames import RequestHeader, decode_response, encode_request
 from semel.wire.schema import Message
 
@@ -28,6 +30,15 @@ async def start_broker(tmp_path) -> AsyncIterator[Callable[..., Awaitable[Broker
     yield start
     for broker in brokers:
         await broker.stop()
+
+
+@pytest.fixture
+def disk(tmp_path, monkeypatch) -> FaultyFiles:
+    """The disk under brokers started after this, which fails when told to."""
+    (tmp_path / "data").mkdir()
+    disk = FaultyFiles(tmp_path / "data")
+    monkeypatch.setattr(Partitions, "files", disk)
+    return disk
 
 
 @pytest.fixture

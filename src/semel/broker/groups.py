@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from semel.broker.runtime import Shard
+from semel.broker.shards import ShardLoader
 from semel.core.groups.commands import (
     ListGroups,
     Loaded,
@@ -45,16 +46,13 @@ if TYPE_CHECKING:
     from semel.broker.server import Broker
 
 TOPIC = "__consumer_offsets"
-LOAD_AT_ONCE_BYTES = 1 << 20
-"""A log up to this size is loaded while its first caller waits: some tens of milliseconds."""
-RELOAD_SECONDS = 1.0
 
 
 class Groups:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.shards: list[Shard] = []
-        self._loading: set[Shard] = set()
+        self._loader = ShardLoader(broker)
         self.settings = group_settings(broker)
         self._topics = Topics()
         self._topics_are_stale = False
@@ -74,9 +72,10 @@ class Groups:
         topic = self.broker.catalog.topics.get(TOPIC)
         if topic is not None:
             self._make_shards(topic)
-            self.broker.spawn(self._load_all())
+            self.broker.spawn(self._loader.load_all(self.shards))
 
     async def stop(self) -> None:
+        self._loader.stop()
         if self._timer is not None:
             self._timer.cancel()
         for shard in self.shards:
@@ -99,36 +98,9 @@ class Groups:
     def _new_machine(self) -> GroupCoordinator:
         return GroupCoordinator(self.settings)
 
-    async def _load_all(self) -> None:
-        for shard in self.shards:
-            self._loaded(shard)
-            await asyncio.sleep(0)
-
-    def _loaded(self, shard: Shard) -> Shard:
-        """The shard, loaded if that is quick; otherwise it says that it is loading."""
-        log = shard.partition.log
-        if shard.machine is None and shard not in self._loading and log.offline is None:
-            if log.size <= LOAD_AT_ONCE_BYTES:
-                shard.load()
-            else:
-                self._loading.add(shard)
-                self.broker.spawn(self._load(shard))
-        return shard
-
-    async def _load(self, shard: Shard) -> None:
-        try:
-            for _ in shard.load_steps():
-                await asyncio.sleep(0)
-        finally:
-            self._loading.discard(shard)
-
     def _shard_failed(self, shard: Shard) -> None:
         self._forget_waiting(shard, ErrorCode.NOT_COORDINATOR)
-        self.broker.loop.call_later(RELOAD_SECONDS, self._reload, shard)
-
-    def _reload(self, shard: Shard) -> None:
-        if shard in self.shards and self._loaded(shard).machine is None:
-            self.broker.loop.call_later(RELOAD_SECONDS, self._reload, shard)
+        self._loader.bring_back(shard)
 
     # Asking
 
@@ -137,7 +109,7 @@ class Groups:
         if not self.shards:
             self.ensure_topic()
         shard = self.shards[partition_of(group_id, len(self.shards))]
-        return shard if shard.machine is not None else self._loaded(shard)
+        return shard if shard.machine is not None else self._loader.loaded(shard)
 
     def ensure_topic(self) -> Topic:
         settings = self.broker.settings
@@ -187,7 +159,7 @@ class Groups:
         command = ListGroups(frozenset(states), frozenset(types))
         error, listed = ErrorCode.NONE, []
         for shard in self.shards:
-            machine = self._loaded(shard).machine
+            machine = self._loader.loaded(shard).machine
             if machine is None:
                 error = shard.error
             else:
@@ -211,7 +183,7 @@ class Groups:
             return Refusal(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {TOPIC}-{partition}."
             )
-        return self._loaded(self.shards[partition]).append_marker(
+        return self._loader.loaded(self.shards[partition]).append_marker(
             producer_id, epoch, commit, coordinator_epoch, version
         )
 

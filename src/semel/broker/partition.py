@@ -110,8 +110,12 @@ class Partition:
         )
         self._recoding = Recoding.of(config)
 
-    def reopen(self, log: Log) -> None:
-        """Back from a failed disk: everything is read again from what the log really holds."""
+    def reopen(self, log: Log, durable_to: int | None) -> None:
+        """Back from a failed disk: everything is read again from what the log really holds. What
+        lies behind `durable_to` was refused to its writers, and a sync that failed may have lost
+        it while the page cache still shows it."""
+        if durable_to is not None and durable_to < log.next_offset:
+            log.truncate(durable_to)
         self._open(log)
         self._wake(self)
 

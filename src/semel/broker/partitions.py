@@ -26,6 +26,7 @@ from semel.broker.log_settings import log_config
 from semel.broker.partition import Partition
 from semel.core.transactions.producer_ids import ProducerIds
 from semel.store.directory import DiskStore
+from semel.store.files import Files
 from semel.store.interface import Log, StorageError
 from semel.store.memory import MemoryLog
 
@@ -36,12 +37,15 @@ logger = logging.getLogger("semel.partitions")
 
 
 class Partitions:
+    files: Files | None = None
+    """The way to the disk; a test puts a failing one here."""
+
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.store = DiskStore(broker.data, durability=broker.settings["durability"])
+        durability = broker.settings["durability"]
+        self.store = DiskStore(broker.data, durability=durability, files=self.files)
         self.sessions = FetchSessions(broker.settings["max.incremental.fetch.session.cache.slots"])
         self.producer_ids = ProducerIds(broker.catalog.allocate_producer_ids)
-        self._unopened: set[tuple[str, int]] = set()
         self._by_topic: dict[str, list[Partition]] = {}
         self._woken: set[Partition] = set()
         self.housekeeping = Housekeeping(self)
@@ -95,7 +99,7 @@ class Partitions:
     def topic_deleted(self, topic: Topic) -> None:
         for partition in self._by_topic.pop(topic.name):
             partition.is_deleted = True
-            self.store.delete(topic.name, partition.index)
+            self._remove_log(topic.name, partition.index)
             self._wake(partition)
 
     def topic_configured(self, topic: Topic) -> None:
@@ -108,36 +112,47 @@ class Partitions:
     def reopen(self, partition: Partition) -> None:
         """Bring back a partition whose disk failed, if the disk is better now."""
         topic = partition.topic
-        log = self.store.open(topic.name, partition.index, log_config(topic.config))
-        partition.reopen(log)
+        is_stand_in = isinstance(partition.log, MemoryLog)
+        log = self._find_log(topic, partition.index)
+        partition.reopen(log, None if is_stand_in else partition.high_watermark)
         logger.warning("back online", extra={"partition": partition})
 
     def _open_log(self, topic: Topic, index: int) -> Log:
-        """The log on disk, a new one, or, where the disk fails, one that refuses everything."""
-        config = log_config(topic.config)
+        """The partition's log or, where the disk fails, one that refuses everything for now."""
         try:
-            if (topic.name, index) in self._unopened:
-                self._unopened.remove((topic.name, index))
-                log = self.store.open(topic.name, index, config)
-                if log.topic_id == topic.id:
-                    return log
-                self.store.delete(topic.name, index)  # of an older topic of the same name
-            return self.store.create(topic.name, index, topic.id, config)
+            return self._find_log(topic, index)
         except StorageError as problem:
             logger.error("a partition is offline", extra={"why": str(problem)})
-            stand_in = MemoryLog(topic.name, index, topic.id, config)
+            stand_in = MemoryLog(topic.name, index, topic.id, log_config(topic.config))
             stand_in.fail(problem)
             return stand_in
 
+    def _find_log(self, topic: Topic, index: int) -> Log:
+        """The log on disk, or a new one."""
+        config = log_config(topic.config)
+        if (topic.name, index) in self.store:
+            log = self.store.open(topic.name, index, config)
+            if log.topic_id == topic.id:
+                return log
+            self.store.delete(topic.name, index)  # of an older topic of the same name
+        return self.store.create(topic.name, index, topic.id, config)
+
+    def _remove_log(self, name: str, index: int) -> None:
+        """Where the disk refuses, the next start finds a log that no topic claims."""
+        if (name, index) not in self.store:
+            return  # it could never be made
+        try:
+            self.store.delete(name, index)
+        except StorageError as problem:
+            logger.error("a deleted partition's files stay", extra={"why": str(problem)})
+
     def _remove_unclaimed(self) -> None:
         """A crash between the catalog's record and the directories may leave one of them alone."""
-        self._unopened = set(self.store.list())
-        for name, index in list(self._unopened):
+        for name, index in self.store.list():
             topic = self.broker.catalog.topics.get(name)
             if topic is None or index >= topic.partition_count:
                 logger.warning("removing a log that no topic claims", extra={"log": (name, index)})
-                self._unopened.remove((name, index))
-                self.store.delete(name, index)
+                self._remove_log(name, index)
 
     # Waking those who wait for data
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from semel.broker.marker_sender import Debt, MarkerSender
 from semel.broker.replies import for_produce, when
 from semel.broker.runtime import Shard
+from semel.broker.shards import ShardLoader
 from semel.broker.timeline import Timeline
 from semel.broker.transaction_counts import TransactionCounts
 from semel.core.placing import partition_of
@@ -45,10 +46,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("semel.transactions")
 
 TOPIC = "__transaction_state"
-LOAD_AT_ONCE_BYTES = 1 << 20
-"""A log up to this size is loaded while its first caller waits: some tens of milliseconds."""
 FLUSH_SECONDS = 0.01
-RELOAD_SECONDS = 1.0
 
 Errors = Mapping[TopicPartition, ErrorCode]
 
@@ -60,7 +58,7 @@ class Transactions:
         self.counts = TransactionCounts()
         self.markers = MarkerSender(broker)
         self.shards: list[Shard] = []
-        self._loading: set[Shard] = set()
+        self._loader = ShardLoader(broker)
         self._unflushed: set[Shard] = set()
         self._completions: dict[str, asyncio.Future[None]] = {}
 
@@ -69,11 +67,12 @@ class Transactions:
     def start(self) -> None:
         if TOPIC in self.broker.catalog.topics:
             self._make_shards()
-            self.broker.spawn(self._load_all())
+            self.broker.spawn(self._loader.load_all(self.shards))
         self.broker.spawn(self._sweep_timeouts())
         self.broker.spawn(self._sweep_idle())
 
     async def stop(self) -> None:
+        self._loader.stop()
         self._flush()
         for shard in self.shards:
             shard.unload()
@@ -93,7 +92,7 @@ class Transactions:
 
     def submit_to_all(self, command: Any) -> list[Any]:
         """Every shard's reply to a command about all transactional ids."""
-        return [self._loaded(shard).submit(command) for shard in self.shards]
+        return [self._loader.loaded(shard).submit(command) for shard in self.shards]
 
     def ask(
         self,
@@ -124,14 +123,17 @@ class Transactions:
         version: int,
         add: bool,
     ) -> Any:
-        """The same for Produce: the codes are those its client understands."""
+        """The same for Produce: the codes are those its client understands. What would only be
+        checked is taken on trust where verification is switched off (as Kafka's ReplicaManager)."""
+        if not add and not self.broker.settings["transaction.partition.verification.enable"]:
+            return {}
         asked = self.ask(transactional_id, producer_id, producer_epoch, partitions, add)
         return when(asked, lambda errors: for_produce(errors, version))
 
     def shard_of(self, transactional_id: str) -> Shard:
         shards = self.shards or self._make_topic()
         shard = shards[partition_of(transactional_id, len(shards))]
-        return shard if shard.machine is not None else self._loaded(shard)
+        return shard if shard.machine is not None else self._loader.loaded(shard)
 
     def why(self, error: ErrorCode, producer_id: int, epoch: int) -> str:
         """Why a producer hears this error, if it was fenced by force; "" otherwise."""
@@ -251,7 +253,7 @@ class Transactions:
             now_ms=self.broker.now_ms,
             run=self._run,
             observe=self._observe,
-            failed=self._failed,
+            failed=self._loader.bring_back,
         )
 
     def _new_machine(self) -> Coordinator:
@@ -262,37 +264,6 @@ class Transactions:
             two_phase=settings["transaction.two.phase.commit.enable"],
         )
         return Coordinator(self.broker.partitions.producer_ids.next, rules)
-
-    def _loaded(self, shard: Shard) -> Shard:
-        """The shard, loaded if that is quick; otherwise it says that it is loading."""
-        partition = shard.partition
-        if shard.machine is None and shard not in self._loading and partition.log.offline is None:
-            if partition.log.size <= LOAD_AT_ONCE_BYTES:
-                shard.load()
-            else:
-                self._loading.add(shard)
-                self.broker.spawn(self._load(shard))
-        return shard
-
-    async def _load_all(self) -> None:
-        for shard in self.shards:
-            self._loaded(shard)
-            await asyncio.sleep(0)
-
-    async def _load(self, shard: Shard) -> None:
-        try:
-            for _ in shard.load_steps():
-                await asyncio.sleep(0)
-        finally:
-            self._loading.discard(shard)
-
-    def _failed(self, shard: Shard) -> None:
-        self.broker.loop.call_later(RELOAD_SECONDS, self._reload, shard)
-
-    def _reload(self, shard: Shard) -> None:
-        self._loaded(shard)
-        if shard.machine is None and shard not in self._loading:
-            self._failed(shard)  # the disk is still not back
 
     # Time
 

@@ -64,6 +64,9 @@ class DiskStore(Store):
     def list(self) -> list[LogName]:
         return sorted(self._names)
 
+    def __contains__(self, log: LogName) -> bool:
+        return log in self._names
+
     def create(
         self, topic: str, partition: int, topic_id: UUID, config: LogConfig | None = None
     ) -> DiskLog:
@@ -77,10 +80,12 @@ class DiskStore(Store):
             checkpoints.write_topic_id(self.files, path, topic_id, self.fsync)
             if self.fsync:
                 self.files.sync_directory(self.root)
-        except OSError as error:
+            log = DiskLog(self, directory, topic, partition, config or LogConfig(), clean=True)
+        except (OSError, StorageError) as error:
+            # Nothing half made stays: it would be in the way of the next try.
             self.files.remove_directory(directory)
-            raise StorageError(f"{topic}-{partition} cannot be created: {error}", error) from error
-        log = DiskLog(self, directory, topic, partition, config or LogConfig(), clean=True)
+            cause = error if isinstance(error, OSError) else error.cause
+            raise StorageError(f"{topic}-{partition} cannot be created: {error}", cause) from error
         self._names.add(name)
         self._logs[name] = log
         return log

@@ -251,6 +251,8 @@ class DiskLog(LogFiles):
     def _cut_to(self, offset: int) -> None:
         """What every way of losing the end has in common."""
         self.next_offset = offset
+        if self.recovered_from is not None:
+            self.recovered_from = min(self.recovered_from, self._segments[-1].base_offset)
         self.start_offset = min(self.start_offset, offset)
         self.size = sum(segment.size for segment in self._segments)
         self.recovery_point = min(self.recovery_point, self._segments[-1].base_offset)

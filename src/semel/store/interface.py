@@ -290,6 +290,10 @@ class Store(ABC):
         """Every log there is, opened or not."""
 
     @abstractmethod
+    def __contains__(self, log: tuple[str, int]) -> bool:
+        """Whether there is this log."""
+
+    @abstractmethod
     def create(
         self, topic: str, partition: int, topic_id: UUID, config: LogConfig | None = None
     ) -> Log:

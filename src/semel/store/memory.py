@@ -295,6 +295,9 @@ class MemoryStore(Store):
     def list(self) -> list[tuple[str, int]]:
         return sorted(self._logs)
 
+    def __contains__(self, log: tuple[str, int]) -> bool:
+        return log in self._logs
+
     def create(
         self, topic: str, partition: int, topic_id: UUID, config: LogConfig | None = None
     ) -> MemoryLog:

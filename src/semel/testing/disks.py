@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from semel.store.files import Files
 from semel.store.interface import Buffer
@@ -21,6 +22,14 @@ SECTOR = 512
 
 class PowerLoss(BaseException):
     """The machine stops here. Not an `Exception`: nothing in the store may handle it."""
+
+
+class _Fault(NamedTuple):
+    operation: str
+    path: str
+    code: int
+    partial: int
+    once: bool
 
 
 class _Inode:
@@ -71,7 +80,7 @@ class FaultyFiles(Files):
         self.changes = 0
         self.syncs = 0
         self.crash_after = crash_after
-        self._errors: list[tuple[str, str, int, int]] = []
+        self._faults: list[_Fault] = []
         self._descriptors: dict[int, tuple[str, _Inode]] = {}
         self._names: dict[str, _Inode | None] = {}
         for path in Path(self.root).rglob("*"):
@@ -81,15 +90,16 @@ class FaultyFiles(Files):
 
     # Faults
 
-    def fail(self, operation: str, code: int, path: str = "", partial: int = 0) -> None:
-        """Let `operation` ("write", "sync", "open", …) on paths containing `path` fail from now on.
-
-        A write first writes `partial` bytes: a disk that is nearly full.
+    def fail(
+        self, operation: str, code: int, path: str = "", partial: int = 0, once: bool = False
+    ) -> None:
+        """Let `operation` ("write", "sync", "open", …) on paths containing `path` fail from now on,
+        or `once`. A write first writes `partial` bytes: a disk that is nearly full.
         """
-        self._errors.append((operation, path, code, partial))
+        self._faults.append(_Fault(operation, path, code, partial, once))
 
     def heal(self) -> None:
-        self._errors.clear()
+        self._faults.clear()
 
     def after_power_loss(self, target: str | os.PathLike[str], random: Random) -> None:
         """Lay out in `target` what the disk may hold now."""
@@ -124,20 +134,20 @@ class FaultyFiles(Files):
     def write(self, fd: int, buffers: Sequence[Buffer]) -> int:
         path, inode = self._descriptors[fd]
         data = b"".join(buffers)
-        short = self._allowed("write", path)
+        fault = self._fault("write", path)
         if self._crashes():
             # The process dies within the call: any part of the data may have reached the file.
             data = data[: len(data) * (self.changes % 7) // 7]
             inode.write(data)
             os.write(fd, data)
             raise PowerLoss
-        if short is not None and short[1] < len(data):
-            inode.write(data[: short[1]])
-            os.write(fd, data[: short[1]])
-            if short[1]:
-                self._errors = [(o, p, c, 0) for o, p, c, _ in self._errors]
-                return short[1]
-            raise OSError(short[0], os.strerror(short[0]), path)
+        if fault is not None and fault.partial < len(data):
+            if not fault.partial:
+                raise self._strike(fault, path)
+            inode.write(data[: fault.partial])
+            os.write(fd, data[: fault.partial])
+            self._faults = [other._replace(partial=0) for other in self._faults]
+            return fault.partial
         inode.write(data)
         return os.writev(fd, buffers)
 
@@ -208,16 +218,21 @@ class FaultyFiles(Files):
         if self._crashes():
             raise PowerLoss(f"{operation} {path}")
 
-    def _allowed(self, operation: str, path: str) -> tuple[int, int] | None:
-        for name, part, code, partial in self._errors:
-            if name == operation and part in path:
-                return code, partial
+    def _fault(self, operation: str, path: str) -> "_Fault | None":
+        for fault in self._faults:
+            if fault.operation == operation and fault.path in path:
+                return fault
         return None
 
+    def _strike(self, fault: "_Fault", path: str) -> OSError:
+        if fault.once:
+            self._faults.remove(fault)
+        return OSError(fault.code, os.strerror(fault.code), path)
+
     def _check(self, operation: str, path: str) -> None:
-        refused = self._allowed(operation, path)
-        if refused is not None:
-            raise OSError(refused[0], os.strerror(refused[0]), path)
+        fault = self._fault(operation, path)
+        if fault is not None:
+            raise self._strike(fault, path)
 
 
 DISK_FULL = errno.ENOSPC

@@ -4,9 +4,11 @@ import asyncio
 
 import pytest
 
+from semel.broker import shards
 from semel.broker.marker_sender import NOWHERE
 from semel.core.transactions.commands import EndTxn
 from semel.core.transactions.states import TxnState
+from semel.testing.disks import BROKEN, DISK_FULL
 from semel.wire.errors import ErrorCode as E
 
 
@@ -132,6 +134,54 @@ async def test_a_prepared_transaction_is_completed_when_its_coordinator_is_loade
     shard.load()
     assert state(broker).state is TxnState.COMPLETE_COMMIT
     assert await ready.read() == [b"one"]
+
+
+async def test_a_disk_that_fails_once_costs_one_retry(disk, start_broker, new_peer):
+    peer = await new_peer(await start_broker())
+    await peer.create_topic()
+    await peer.init()
+    await peer.add()
+    await peer.produce(b"one")
+    disk.fail("write", BROKEN, "__transaction_state-", once=True)
+    assert (await peer.end(True)).error_code == E.NOT_COORDINATOR
+    assert (await peer.end(True)).error_code == 0
+    assert await peer.read() == [b"one"]
+
+
+async def test_a_disk_that_keeps_failing_is_tried_again_until_it_is_back(
+    disk, start_broker, new_peer, until, monkeypatch
+):
+    monkeypatch.setattr(shards, "RELOAD_SECONDS", 0.001)
+    broker = await start_broker()
+    peer = await new_peer(broker)
+    await peer.create_topic()
+    await peer.init()
+    await peer.add()
+    partition = broker.transactions.shard_of("etl").partition
+    disk.fail("write", DISK_FULL, "__transaction_state-")
+    disk.fail("open", BROKEN, "__transaction_state-")
+    for _ in range(3):
+        assert (await peer.end(True)).error_code == E.NOT_COORDINATOR
+    disk.heal()
+    await until(lambda: partition.log.offline is None)
+    assert (await peer.end(True)).error_code == 0
+
+
+async def test_a_sync_that_failed_leaves_nothing_of_what_it_refused(
+    disk, start_broker, new_peer, until
+):
+    broker = await start_broker(durability="fsync")
+    peer = await new_peer(broker)
+    await peer.create_topic()
+    await peer.init()
+    await peer.add()
+    before = state(broker)
+    disk.fail("sync", BROKEN, "__transaction_state-", once=True)
+    assert (await peer.end(True)).error_code == E.NOT_COORDINATOR
+    shard = broker.transactions.shard_of("etl")
+    await until(lambda: shard.machine is not None)
+    assert state(broker) == before._replace(last_epoch=-1, cause=None)
+    assert (await peer.end(False)).error_code == 0
 
 
 async def test_while_the_markers_are_late_the_next_request_waits_a_little_and_then_hears_51(

@@ -116,6 +116,12 @@ class TestVerification:
         assert (await ready.produce(version=10)).error_code == E.INVALID_TXN_STATE
         assert (await ready.produce(version=11)).error_code == E.TRANSACTION_ABORTABLE
 
+    async def test_switched_off_a_partition_of_version_1_is_taken_on_trust(self, broker, ready):
+        broker.settings.change({"transaction.partition.verification.enable": "false"}, {})
+        assert (await ready.produce(b"trusted", version=10)).error_code == 0
+        ready.epoch += 1
+        assert (await ready.produce(version=12)).error_code == E.INVALID_PRODUCER_EPOCH
+
     async def test_a_zombie_hears_47_never_90(self, peer, ready):
         old = ready.epoch
         await ready.init()
