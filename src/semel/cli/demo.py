@@ -87,10 +87,10 @@ class Demo:
     def _prepare(self) -> None:
         """Java and the compiled kernels, before anything is timed."""
         from semel.spark.java import use_java
-        from semel.wire.columnar.compiled import cache_directory
+        from semel.wire.columnar import cache
 
         use_java()
-        if not cache_directory().exists():
+        if not cache.is_complete():
             self._step("compiling kernels for this machine (once, some seconds)")
         import semel.spark.writer  # noqa: F401
 

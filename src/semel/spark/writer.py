@@ -21,6 +21,7 @@ from semel.spark.outbox import Outbox, Sender
 from semel.spark.worker import freeze_imports
 from semel.wire.columnar.columns import Rows
 from semel.wire.columnar.encode import BATCH_BYTES, Body, BufferPool, Lanes
+from semel.wire.columnar.kernels import load
 from semel.wire.compression import Compression
 
 STATISTICS = "partition int, attempt long, rows long, bytes long, batches long, requests long"
@@ -30,6 +31,8 @@ _SCHEMA = pa.schema(
         *((name, pa.int64()) for name in ("attempt", "rows", "bytes", "batches", "requests")),
     ]
 )
+# At import: the driver fills the cache by it, and workers are forked with the kernels loaded.
+_KERNELS = load()
 _POOL_BYTES = 128 << 20
 _SMALLEST_BUFFER = 64 << 10
 _SENDERS = 4
@@ -86,7 +89,7 @@ class _Task:
         self._cluster = _cluster(writer, 0)
         self._pool = self._make_pool(writer)
         self._outbox = Outbox(self._cluster, writer.compression, self._pool.give_back)
-        self._lanes = Lanes(self._cluster.partitions, self._emit, self._pool)
+        self._lanes = Lanes(self._cluster.partitions, self._emit, self._pool, _KERNELS)
         if writer.topic is not None:
             self._cluster.refresh([writer.topic])
         self._senders = []

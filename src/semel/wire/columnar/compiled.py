@@ -4,34 +4,25 @@ user's cache directory.
 
 from __future__ import annotations
 
-import hashlib
-import os
-import sys
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 
+from semel.wire.columnar import cache
+
 F = TypeVar("F", bound=Callable[..., Any])
 
-
-def cache_directory() -> Path:
-    """Where compiled kernels live: one directory per version of this package's sources.
-
-    Numba notices a change in the kernel's own file only, not in the helpers it calls from other
-    files; hashing all sources into the path makes a stale kernel impossible.
-    """
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
-    return _user_cache() / "semel" / f"kernels-{digest}"
+#: Called with a kernel's name before it is compiled or loaded, for those who show progress.
+observers: list[Callable[[str], None]] = []
 
 
 def kernel(signature: str) -> Callable[[F], F]:
     """Compile with an explicit signature, so that nothing is compiled in the middle of a task."""
 
     def compile_now(function: F) -> F:
+        for observe in observers:
+            observe(function.__name__)
         config: Any = numba.config
         saved = config.CACHE_DIR
         config.CACHE_DIR = _CACHE
@@ -50,15 +41,4 @@ def helper(function: F) -> F:
     return cast(F, compiled)
 
 
-def _user_cache() -> Path:
-    chosen = os.environ.get("SEMEL_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    if chosen:
-        return Path(chosen)
-    home = Path(os.path.expanduser("~"))
-    # A Spark executor may run as a user without a home.
-    if not os.access(home, os.W_OK):
-        return Path(tempfile.gettempdir()) / f"semel-{os.getuid()}"
-    return home / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-
-
-_CACHE = str(cache_directory())
+_CACHE = str(cache.directory())

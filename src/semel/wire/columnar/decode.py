@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from semel.wire.batches import HEADER_SIZE, BatchHeader
-from semel.wire.columnar.decode_kernels import HEADERS, ROWS, decode_records
+from semel.wire.columnar.kernels import Kernels, load
+from semel.wire.columnar.shapes import HEADERS, ROWS
 from semel.wire.compression import decompress
 from semel.wire.errors import ProtocolError
 
@@ -32,7 +33,11 @@ class Columns:
 
 
 def to_columns(
-    batches: Iterable[BatchHeader], low: int, high: int, with_headers: bool = False
+    batches: Iterable[BatchHeader],
+    low: int,
+    high: int,
+    with_headers: bool = False,
+    kernels: Kernels | None = None,
 ) -> Columns:
     """Records of data batches with low <= offset < high, as Arrow arrays."""
     kept = [batch for batch in batches if not batch.is_control]
@@ -44,7 +49,8 @@ def to_columns(
         # Before anything is allocated by a number off the wire.
         if batch.count > len(body):
             raise ProtocolError("a record batch that counts more records than it has bytes")
-    target = _Target(sum(batch.count for batch in kept), size, with_headers)
+    rows = sum(batch.count for batch in kept)
+    target = _Target(rows, size, with_headers, kernels or load())
     for batch, body in zip(kept, bodies, strict=True):
         target.append(batch, body, low, high)
     return target.columns()
@@ -53,7 +59,8 @@ def to_columns(
 class _Target:
     """Arrow buffers large enough for any split of the bytes; pages never touched cost nothing."""
 
-    def __init__(self, rows: int, size: int, with_headers: bool) -> None:
+    def __init__(self, rows: int, size: int, with_headers: bool, kernels: Kernels) -> None:
+        self._decode_records = kernels.decode_records
         self.with_headers = with_headers
         self.cursor = np.zeros(6, np.int64)
         self.offsets = np.empty(rows, np.int64)
@@ -69,7 +76,7 @@ class _Target:
 
     def append(self, batch: BatchHeader, body: Any, low: int, high: int) -> None:
         before = int(self.cursor[ROWS])
-        status = decode_records(
+        status = self._decode_records(
             np.frombuffer(body, np.uint8),
             batch.count,
             batch.base_offset,
@@ -103,7 +110,7 @@ class _Target:
         rows, headers = int(self.cursor[ROWS]), int(self.cursor[HEADERS])
         lists = None
         if self.with_headers:
-            names = self.names.array(headers, pa.string(), nullable=False)
+            names = _checked_names(self.names.array(headers, pa.string(), nullable=False))
             values = self.header_values.array(headers, pa.binary())
             pairs = pa.StructArray.from_arrays(
                 [names, values], fields=list(HEADERS_TYPE.value_type)
@@ -118,6 +125,15 @@ class _Target:
             timestamp_types=pa.array(self.types[:rows]),
             headers=lists,
         )
+
+
+def _checked_names(names: pa.Array) -> pa.Array:
+    """The kernel copies bytes; Arrow would believe them to be UTF-8."""
+    try:
+        names.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise ProtocolError(f"a header's name is not UTF-8: {error}") from None
+    return names
 
 
 class _Growing:

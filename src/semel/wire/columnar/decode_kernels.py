@@ -8,9 +8,14 @@ import numpy as np
 
 from semel.wire.columnar.compiled import helper, kernel
 from semel.wire.columnar.primitives import BYTES, copy, get_varint
-
-# Cursor: how far each output array is filled.
-ROWS, KEY_BYTES, VALUE_BYTES, HEADERS, NAME_BYTES, HEADER_BYTES = range(6)
+from semel.wire.columnar.shapes import (
+    HEADER_BYTES,
+    HEADERS,
+    KEY_BYTES,
+    NAME_BYTES,
+    ROWS,
+    VALUE_BYTES,
+)
 
 
 @helper

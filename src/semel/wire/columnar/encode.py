@@ -9,17 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from crc32c import crc32c
 
-from semel.wire.columnar.columns import Rows
-from semel.wire.columnar.encode_kernels import (
-    DONE,
-    FULL,
-    POWERS,
-    advance_crc,
-    assign_lanes,
-    scatter,
-)
+from semel.wire.checksum import carried_over, crc32c
+from semel.wire.columnar.columns import Array, Rows
+from semel.wire.columnar.kernels import Kernels, load
+from semel.wire.columnar.shapes import DONE, FULL
 
 TRANSACTIONAL = 0x10
 # Broker default message.max.bytes is 1 MiB; large batches are what makes Produce cheap.
@@ -88,7 +82,9 @@ class Lanes:
         partitions_of: Callable[[str], int],
         emit: Callable[[Body], None],
         pool: BufferPool,
+        kernels: Kernels | None = None,
     ) -> None:
+        self._kernels = kernels or load()
         self._partitions_of = partitions_of
         self._emit = emit
         self._pool = pool
@@ -101,32 +97,15 @@ class Lanes:
         self._max_ms = np.zeros(0, np.int64)
 
     def add(self, rows: Rows, now_ms: int) -> None:
-        if rows.count == 0:
-            return
-        lanes = self._assign(rows)
-        row = 0
-        while True:
-            row, lane, reason = self._scatter(rows, row, lanes, now_ms)
-            if reason == DONE:
-                return
-            if reason == FULL and self._counts[lane] == 0:
-                self._emit_alone(rows, row, lanes, now_ms)
-                row += 1
-            elif reason == FULL:
-                self._seal(lane)
-            else:
-                self._open(lane)
+        self.scatter(rows, self.assign(rows), 0, rows.count, now_ms)
 
-    def finish(self) -> None:
-        for lane in np.flatnonzero(self._counts):
-            self._seal(int(lane))
-
-    def _assign(self, rows: Rows) -> np.ndarray[Any, Any]:
+    def assign(self, rows: Rows) -> Array:
+        """Each row's lane; a ValueError names a partition that does not exist."""
         for topic in rows.topic_names:
             if topic not in self._first:
                 self._add_topic(topic)
         lanes = np.empty(rows.count, np.int32)
-        bad = assign_lanes(
+        bad = self._kernels.assign_lanes(
             rows.topics,
             np.array([self._first[topic] for topic in rows.topic_names], np.int64),
             np.array([self._partitions_of(topic) for topic in rows.topic_names], np.int64),
@@ -143,6 +122,25 @@ class Lanes:
             topic = rows.topic_names[rows.topics[bad] if len(rows.topics) else 0]
             raise ValueError(f"topic {topic!r} has no partition {rows.partitions[bad]}")
         return lanes
+
+    def scatter(self, rows: Rows, lanes: Array, row: int, stop: int, now_ms: int) -> None:
+        """Writes the rows from `row` up to `stop`."""
+        lanes = lanes[:stop]
+        while True:
+            row, lane, reason = self._scatter(rows, row, lanes, now_ms)
+            if reason == DONE:
+                return
+            if reason == FULL and self._counts[lane] == 0:
+                self._emit_alone(rows, row, lanes, now_ms)
+                row += 1
+            elif reason == FULL:
+                self._seal(lane)
+            else:
+                self._open(lane)
+
+    def finish(self) -> None:
+        for lane in np.flatnonzero(self._counts):
+            self._seal(int(lane))
 
     def _add_topic(self, topic: str) -> None:
         partitions = self._partitions_of(topic)
@@ -162,7 +160,7 @@ class Lanes:
     ) -> tuple[int, int, int]:
         capacity = self._pool.capacity if memory is self._pool.memory else len(memory)
         keys, values, headers = rows.keys, rows.values, rows.headers
-        stopped: tuple[int, int, int] = scatter(
+        stopped: tuple[int, int, int] = self._kernels.scatter(
             row,
             lanes,
             keys.starts,
@@ -256,5 +254,5 @@ def batch_header(
     assert producer_id >= 0, f"producer id {producer_id}"
     attributes = TRANSACTIONAL | codec
     tail = _TAIL.pack(attributes, count - 1, base_ms, max_ms, producer_id, epoch, sequence, count)
-    whole = int(advance_crc(crc32c(tail), size, POWERS)) ^ crc
+    whole = carried_over(crc32c(tail), size) ^ crc
     return _FRONT.pack(0, 49 + size, -1, 2, whole) + tail

@@ -21,8 +21,7 @@ from semel.wire.columnar.primitives import (
     varint_size,
     zigzag,
 )
-
-DONE, FULL, NO_BUFFER = 0, 1, 2
+from semel.wire.columnar.shapes import DONE, FULL, NO_BUFFER
 
 _M = np.uint32(0x5BD1E995)
 _NULL = np.uint64(1)  # zigzag of the length -1
@@ -221,51 +220,3 @@ def scatter(
         max_ms[lane] = max(max_ms[lane], timestamp)
         row += 1
     return row, np.int32(-1), DONE
-
-
-_POLYNOMIAL = np.uint32(0x82F63B78)
-
-
-def _powers() -> np.ndarray[Any, Any]:
-    """x to the powers 8, 16, 32, … modulo the CRC-32C polynomial, bit-reversed as CRCs are."""
-
-    def multiply(a: int, b: int) -> int:
-        product = 0
-        for bit in range(31, -1, -1):
-            if a >> bit & 1:
-                product ^= b
-            b = (b >> 1) ^ (int(_POLYNOMIAL) if b & 1 else 0)
-        return product
-
-    power = 1 << 30
-    for _ in range(3):
-        power = multiply(power, power)
-    powers = []
-    for _ in range(32):
-        powers.append(power)
-        power = multiply(power, power)
-    return np.array(powers, np.uint32)
-
-
-POWERS = _powers()
-
-
-@kernel("uint32(uint32, int64, Array(uint32, 1, 'C', readonly=True))")
-def advance_crc(crc: Any, length: Any, powers: Any) -> Any:
-    """A CRC-32C carried over `length` zero bytes: zlib's crc32_combine operator."""
-    step = 0
-    while length:
-        if length & 1:
-            product = np.uint32(0)
-            factor = crc
-            for bit in range(31, -1, -1):
-                if (powers[step] >> np.uint32(bit)) & np.uint32(1):
-                    product ^= factor
-                odd = factor & np.uint32(1)
-                factor >>= np.uint32(1)
-                if odd:
-                    factor ^= _POLYNOMIAL
-            crc = product
-        length >>= 1
-        step += 1
-    return crc
