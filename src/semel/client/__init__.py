@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from semel.client.errors import FatalError as FatalError
     from semel.client.errors import FencedError as FencedError
     from semel.client.errors import RetriableError as RetriableError
+    from semel.client.errors import TruncatedError as TruncatedError
     from semel.client.errors import UsageError as UsageError
     from semel.client.fetcher import ConsumerRecord as ConsumerRecord
     from semel.client.ledger import Ledger as Ledger
@@ -46,6 +47,7 @@ _PUBLIC = {
     "RecordMetadata": "semel.client.producer",
     "RetriableError": "semel.client.errors",
     "TopicPartition": "semel.core.client.types",
+    "TruncatedError": "semel.client.errors",
     "UsageError": "semel.client.errors",
     "transact": "semel.client.transacting",
 }

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Callable, Iterable
 from typing import Any
+from uuid import UUID
 
 from semel.client.errors import FatalError, RetriableError, error_for
 from semel.client.settings import ClientSettings
@@ -36,6 +37,8 @@ class Cluster:
         self.backoff = settings.backoff()
         self.metadata = ClusterMetadata(settings.metadata_max_age_ms)
         self.wanted_topics: set[str] = set()
+        self.wanted_ids: set[UUID] = set()  # topics that are known by their ids alone
+        self.wants_all_topics = False
         self._security = settings.security()
         self._bootstrap = settings.endpoints()
         self._connections: dict[_Key, ClientConnection] = {}
@@ -165,7 +168,9 @@ class Cluster:
                 if delay >= deadline.remaining_ms(self.now_ms()):
                     raise RetriableError(f"{kind.__name__} was not answered: {lost}") from None
                 await asyncio.sleep(delay / 1000)
-            except (AuthenticationFailed, VersionMismatch, ProtocolError) as error:
+            except VersionMismatch as error:
+                raise FatalError(str(error), ErrorCode.UNSUPPORTED_VERSION) from None
+            except (AuthenticationFailed, ProtocolError) as error:
                 raise FatalError(str(error)) from None
 
     async def _connection_for(
@@ -200,8 +205,11 @@ class Cluster:
 
     async def may_try_again(self, code: ErrorCode, attempt: int, deadline: Deadline) -> bool:
         """Waits before another attempt; False if the code or the deadline allows none."""
+        return code.retriable and await self.wait_to_retry(attempt, deadline)
+
+    async def wait_to_retry(self, attempt: int, deadline: Deadline) -> bool:
         delay = self.backoff.delay_ms(attempt, random.random())
-        if not code.retriable or delay >= deadline.remaining_ms(self.now_ms()):
+        if delay >= deadline.remaining_ms(self.now_ms()):
             return False
         await asyncio.sleep(delay / 1000)
         return True
@@ -222,12 +230,14 @@ class Cluster:
             raise RetriableError(f"no broker can be reached: {why}") from None
 
     async def _refresh(self) -> None:
-        topics = sorted(self.wanted_topics)
-        request = MetadataRequest(
-            topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-        )
-        answer = await self.ask(request)
-        self.metadata.update(answer, self.now_ms())
+        everything = self.wants_all_topics
+        wanted = [
+            *(MetadataRequest.MetadataRequestTopic(name=n) for n in sorted(self.wanted_topics)),
+            *(MetadataRequest.MetadataRequestTopic(topic_id=i, name=None) for i in self.wanted_ids),
+        ]
+        answer = await self.ask(MetadataRequest(topics=None if everything else wanted))
+        self.metadata.update(answer, self.now_ms(), complete=everything)
+        self.wanted_ids -= self.metadata.names.keys()
 
     def _refreshed(self, task: asyncio.Task[None]) -> None:
         self._refreshing = None

@@ -8,26 +8,26 @@ async with Consumer("localhost:9092", group_id="g", isolation_level="read_commit
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
+from semel.client.classic_group import ClassicGroup
 from semel.client.cluster import Cluster
-from semel.client.errors import ClientError, FatalError, UsageError
+from semel.client.consumer_group import ConsumerGroup
+from semel.client.errors import ClientError, UsageError
 from semel.client.fetcher import ConsumerRecord, Fetcher
-from semel.client.group import ClassicGroup
+from semel.client.group import Group, Listener, Listeners, Partitions
 from semel.client.offsets import FoundOffset, list_offsets
+from semel.client.positions import Positions
 from semel.client.settings import ConsumerSettings
 from semel.core.client.fetching import EARLIEST, LATEST, PartitionState, Reset
 from semel.core.client.patience import Deadline
+from semel.core.client.subscription import Subscription
 from semel.core.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
-from semel.wire.errors import ErrorCode
 
-Partitions = frozenset[TopicPartition]
-Listener = Callable[[Partitions], Awaitable[None]]
-
-_RESETS = {"earliest": EARLIEST, "latest": LATEST}
+_GROUPS: dict[str, type[Group]] = {"classic": ClassicGroup, "consumer": ConsumerGroup}
 
 
 async def _ignore(_: Partitions) -> None:
@@ -46,11 +46,14 @@ class Consumer:
     ) -> None:
         self.settings = ConsumerSettings.of(bootstrap_servers, settings, **given)
         self._states: dict[TopicPartition, PartitionState] = {}
-        self._subscription: frozenset[str] | None = None
+        self._subscription: Subscription | None = None
         self._on_revoked: Listener = _ignore
+        self._on_lost: Listener = _ignore
         self._on_assigned: Listener = _ignore
-        self._group: ClassicGroup | None = None
+        self._listeners = Listeners(self._revoked, self._lost, self._assigned)
+        self._group: Group | None = None
         self._started = False
+        self._committing: asyncio.Task[None] | None = None
         self._next_auto_commit = 0.0
         self._buffer: deque[ConsumerRecord] = deque()  # polled by iteration, not yielded yet
 
@@ -59,9 +62,16 @@ class Consumer:
         if self._started:
             return
         self._cluster = Cluster(self.settings)
-        self._fetcher = Fetcher(self._cluster, self.settings, self._states, self._lost_position)
         if self.settings.group_id:
-            self._group = ClassicGroup(self._cluster, self.settings)
+            self._group = _GROUPS[self.settings.group_protocol](self._cluster, self.settings)
+        self._fetcher = Fetcher(
+            self._cluster, self.settings, self._states, lambda state: self._positions.lost(state)
+        )
+        self._positions = Positions(
+            self._cluster, self.settings, self._states, self._group, self._fetcher.wake
+        )
+        if self._group is not None:
+            self._group.on_news = self._fetcher.wake
         try:
             await self._cluster.refresh()
         except BaseException:
@@ -77,7 +87,11 @@ class Consumer:
         if self._group is not None:
             if self.settings.enable_auto_commit and self._states:
                 await self._commit_quietly()
-            await self._group.close()
+            await self._group.leave()
+        if self._committing is not None:
+            self._committing.cancel()
+            await asyncio.gather(self._committing, return_exceptions=True)
+        await self._positions.close()
         await self._fetcher.close()
         await self._cluster.close()
 
@@ -97,19 +111,41 @@ class Consumer:
 
     def subscribe(
         self,
-        topics: Iterable[str],
+        topics: Iterable[str] = (),
         *,
+        pattern: str | None = None,
         on_revoked: Listener = _ignore,
+        on_lost: Listener | None = None,
         on_assigned: Listener = _ignore,
     ) -> None:
-        """Shares topics with the other members of the group."""
+        """Shares topics with the other members of the group: by name, or all that match a pattern.
+
+        A pattern must match a topic's whole name; topics made later join in by themselves. Under
+        group_protocol "consumer" the broker matches it (RE2's syntax), otherwise this client.
+        The listeners are awaited within `poll`: `on_revoked` before partitions are given up, so
+        that it can still commit, `on_lost` where others may have them already (without one,
+        `on_revoked`), `on_assigned` with those that are new.
+        """
         if isinstance(topics, str):
             topics = [topics]
-        self._need_group("subscribe")
+        group = self._need_group("subscribe")
         if self._states and self._subscription is None:
             raise UsageError("subscribe and assign exclude each other")
-        self._subscription = frozenset(topics)
+        subscription = Subscription(frozenset(topics), pattern)
+        if bool(subscription.topics) == (pattern is not None):
+            raise UsageError("subscribe to topics or to a pattern, one of the two")
+        group.subscribe(subscription)
+        self._subscription = subscription
         self._on_revoked, self._on_assigned = on_revoked, on_assigned
+        self._on_lost = on_revoked if on_lost is None else on_lost
+
+    async def unsubscribe(self) -> None:
+        """Leaves the group and forgets what was assigned. Committing before is the caller's."""
+        if self._group is not None and self._subscription is not None:
+            await self._group.leave()
+        self._subscription = None
+        self._set_assignment(frozenset())
+        self._buffer.clear()
 
     def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
         """Reads exactly these partitions, whoever else does."""
@@ -145,7 +181,9 @@ class Consumer:
         if self._buffer:
             return [self._buffer.popleft() for _ in range(min(most, len(self._buffer)))]
         while True:
-            ready = await self._ready_to_fetch(deadline)
+            ready = await self._in_group(deadline)
+            if ready:
+                self._look_after()
             records = self._fetcher.take(most) if ready else []
             if ready:
                 self._fetcher.send_fetches()
@@ -162,28 +200,31 @@ class Consumer:
             else:
                 yield self._buffer.popleft()
 
-    async def _ready_to_fetch(self, deadline: Deadline) -> bool:
-        if self._group is not None:
-            self._group.last_poll = asyncio.get_running_loop().time()
-        if self._subscription is not None and not await self._in_group(deadline):
-            return False
-        await self._auto_commit()
-        await self._find_positions()
-        if self._cluster.metadata.needs_refresh(self._cluster.now_ms()):
-            await self._refresh()
-        return True
-
     async def _in_group(self, deadline: Deadline) -> bool:
-        assert self._group is not None
-        assert self._subscription is not None
-        self._cluster.wanted_topics.update(self._subscription)
-        self._group.membership.subscribe(self._subscription)
-        return await self._group.ensure_joined(self._revoked, self._assigned, deadline)
+        if self._group is None or self._subscription is None:
+            return True
+        self._group.last_poll = asyncio.get_running_loop().time()
+        return await self._group.ensure_joined(self._listeners, deadline)
+
+    def _look_after(self) -> None:
+        """What has to be done beside reading; none of it keeps a poll beyond its time."""
+        self._auto_commit()
+        self._positions.look_after()
+        if self._cluster.metadata.needs_refresh(self._cluster.now_ms()):
+            self._cluster.wanted_topics.update(p.topic for p in self._states)
+            self._fetcher.refresh()
 
     async def _revoked(self, partitions: Partitions) -> None:
         if self.settings.enable_auto_commit:
             await self._commit_quietly()
         await self._on_revoked(partitions)
+        self._forget(partitions)
+
+    async def _lost(self, partitions: Partitions) -> None:
+        await self._on_lost(partitions)
+        self._forget(partitions)
+
+    def _forget(self, partitions: Partitions) -> None:
         for partition in partitions:
             self._states.pop(partition, None)
             self._fetcher.forget(partition)
@@ -202,22 +243,13 @@ class Consumer:
         for partition in partitions - self._states.keys():
             self._states[partition] = PartitionState(partition)
 
-    async def _refresh(self) -> None:
-        """New partitions of a subscribed topic are a reason to divide them anew."""
-        before = {t: self._cluster.metadata.partition_count(t) for t in self._subscription or ()}
-        self._cluster.wanted_topics.update(p.topic for p in self._states)
-        await self._cluster.refresh()
-        after = {t: self._cluster.metadata.partition_count(t) for t in self._subscription or ()}
-        if self._group is not None and before != after:
-            self._group.membership.wants_to_join = True
-
     # Positions
 
-    async def position(self, partition: TopicPartition) -> int:
+    async def position(self, partition: TopicPartition, timeout_ms: float | None = None) -> int:
         """The offset of the next record."""
         state = self._state(partition)
-        if state.position < 0:
-            await self._find_positions()
+        self._need_started()
+        await self._positions.settle(state.partition, self._cluster.deadline(timeout_ms))
         return state.position
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
@@ -268,43 +300,6 @@ class Consumer:
         found = await list_offsets(self._cluster, wanted, isolation, self._cluster.deadline())
         return {partition: offset.offset for partition, offset in found.items()}
 
-    async def _find_positions(self) -> None:
-        """From the group's committed offsets, else from where `auto_offset_reset` says."""
-        unknown = [s for s in self._states.values() if s.position < 0 and s.reset is None]
-        if unknown and self._group is not None:
-            committed = await self._group.committed(
-                [state.partition for state in unknown], self._cluster.deadline()
-            )
-            for state in unknown:
-                if (found := committed.get(state.partition)) is not None:
-                    state.seek(found.offset, found.leader_epoch)
-        for state in unknown:
-            if state.position < 0:
-                self._lost_position(state)
-        resets = {s.partition: s.reset for s in self._states.values() if s.reset is not None}
-        if not resets:
-            return
-        offsets = await list_offsets(
-            self._cluster,
-            {partition: reset.timestamp for partition, reset in resets.items()},
-            self.settings.isolation_level,
-            self._cluster.deadline(),
-        )
-        for partition, reset in resets.items():
-            current = self._states.get(partition)
-            if current is not None and current.reset is reset:
-                current.seek(offsets[partition].offset)
-
-    def _lost_position(self, state: PartitionState) -> None:
-        reset = _RESETS.get(self.settings.auto_offset_reset)
-        if reset is None:
-            raise FatalError(
-                f"{state.partition} has no offset to start from, and auto_offset_reset is none: "
-                "seek to one",
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-            )
-        state.lose_position(reset)
-
     # Committing
 
     async def commit(
@@ -347,14 +342,18 @@ class Consumer:
         end = state.last_stable_offset if committed else state.high_watermark
         return end - state.position if end >= 0 and state.position >= 0 else None
 
-    async def _auto_commit(self) -> None:
+    def _auto_commit(self) -> None:
         if not self.settings.enable_auto_commit or self._group is None:
             return
         now = self._cluster.now_ms()
-        if now >= self._next_auto_commit:
+        if now >= self._next_auto_commit and self._committing is None:
             if self._next_auto_commit:
-                await self._commit_quietly()
+                self._committing = asyncio.get_running_loop().create_task(self._commit_quietly())
+                self._committing.add_done_callback(self._committed_quietly)
             self._next_auto_commit = now + self.settings.auto_commit_interval_ms
+
+    def _committed_quietly(self, _: asyncio.Task[None]) -> None:
+        self._committing = None
 
     async def _commit_quietly(self) -> None:
         assert self._group is not None
@@ -369,7 +368,7 @@ class Consumer:
             raise UsageError(f"{TopicPartition(*partition)} is not assigned to this consumer")
         return state
 
-    def _need_group(self, operation: str) -> ClassicGroup:
+    def _need_group(self, operation: str) -> Group:
         if not self.settings.group_id:
             raise UsageError(f"{operation} needs a consumer with a group_id")
         self._need_started()

@@ -3,6 +3,7 @@
 Each says what happened, why, and what to do; `code` is Kafka's, where a broker named one.
 """
 
+from semel.core.client.fetching import Truncation
 from semel.core.client.transactions import NotAllowed
 from semel.core.client.types import Failure
 from semel.wire.errors import ErrorCode, Kind
@@ -32,6 +33,22 @@ class FencedError(FatalError):
     """Another producer with the same transactional id has taken over."""
 
 
+class TruncatedError(FatalError):
+    """Records that this consumer has read are gone from the log (KIP-320)."""
+
+    def __init__(self, truncation: Truncation) -> None:
+        partition, position, diverged_at = truncation
+        where = "" if diverged_at is None else f": from offset {diverged_at} on it differs"
+        super().__init__(
+            f"the log of {partition} was cut back behind our position {position}{where}. "
+            "What was read there is gone; seek to an offset, or set auto_offset_reset",
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+        )
+        self.partition = partition
+        self.position = position
+        self.diverged_at = diverged_at  # the first offset that differs, if the broker can say
+
+
 class UsageError(FatalError):
     """A call in the wrong order, or a setting that makes no sense."""
 
@@ -53,7 +70,7 @@ def error_of(failure: Failure) -> ClientError:
 def error_for(code: int, what: str, *, why: str | None = None) -> ClientError:
     """The exception for a code in an answer. `why` is the broker's own message, if it gave one."""
     known = ErrorCode.of(code)
-    kind = _KINDS[Kind.RETRIABLE] if known.retriable else FatalError
+    kind = _KINDS.get(known.kind, FatalError)
     reason = f"{known.meaning} ({known.name}{f': {why}' if why else ''})"
     return kind(f"{what}: {reason}. {known.advice}", known)
 

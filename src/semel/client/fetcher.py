@@ -76,6 +76,7 @@ class Fetcher:
         self._arrived = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
+        self._refreshing: asyncio.Task[None] | None = None
         self._not_before = 0.0
 
     async def close(self) -> None:
@@ -157,15 +158,18 @@ class Fetcher:
         for partition, state in self.states.items():
             if not state.is_fetchable or partition in waiting:
                 continue
+            epoch = self.cluster.metadata.leader_epoch(partition)
+            if state.is_doubtful(epoch):
+                continue  # the new leader is asked first whether its log holds our position
             leader = self.cluster.metadata.leader(partition)
             if leader is None:
                 self.cluster.wanted_topics.add(partition.topic)
                 self.cluster.metadata.expire()
-                self._spawn(self._refresh())
+                self.refresh()
                 continue
             by_leader.setdefault(leader, {})[partition] = Wanted(
                 state.position,
-                self.cluster.metadata.leader_epoch(partition),
+                epoch,
                 -1,
                 self.settings.max_partition_fetch_bytes,
             )
@@ -185,13 +189,21 @@ class Fetcher:
         except ConnectionLost:
             self._busy.discard(leader.node_id)
             self.cluster.metadata.expire()
-            await self._refresh()
-            self._arrived.set()
+            self.refresh()
         except (AuthenticationFailed, ProtocolError) as error:
             self._busy.discard(leader.node_id)
             self._fail(FatalError(str(error)))
         else:
             self._fetch(leader, connection, wanted)
+
+    def wake(self) -> None:
+        """A poll that waits should look again: something else than records changed."""
+        self._arrived.set()
+
+    def refresh(self) -> None:
+        """New metadata, beside the application; failures that will pass are tried again."""
+        if self._refreshing is None:
+            self._refreshing = self._spawn(self._refresh())
 
     async def _refresh(self) -> None:
         try:
@@ -200,6 +212,9 @@ class Fetcher:
             self._pause_fetching()
         except ClientError as error:
             self._fail(error)
+        finally:
+            self._refreshing = None
+            self._arrived.set()
 
     def _pause_fetching(self) -> None:
         delay = self.cluster.backoff.delay_ms(1) / 1000
@@ -255,7 +270,7 @@ class Fetcher:
         if answer.exception() is not None:
             session.restart()
             self.cluster.metadata.expire()
-            self._spawn(self._refresh())
+            self.refresh()
         else:
             self._accept(answer.result(), session, wanted)
         self._arrived.set()
@@ -268,7 +283,7 @@ class Fetcher:
             session.restart()
             if remedy_for(code) == Remedy.REFRESH:
                 self.cluster.metadata.expire()
-                self._spawn(self._refresh())
+                self.refresh()
             elif not code.retriable:
                 self._fail(error_for(code, "fetching failed"))
             return
@@ -280,13 +295,16 @@ class Fetcher:
                 partition = TopicPartition(name, data.partition_index)
                 state, want = self.states.get(partition), wanted.get(partition)
                 if state is not None and want is not None and state.position == want.position:
-                    self._accept_partition(state, data)
+                    self._accept_partition(state, data, want.leader_epoch)
 
-    def _accept_partition(self, state: PartitionState, data: FetchResponse.PartitionData) -> None:
+    def _accept_partition(
+        self, state: PartitionState, data: FetchResponse.PartitionData, leader_epoch: int
+    ) -> None:
         code = ErrorCode.of(data.error_code)
         if code is not ErrorCode.NONE:
             self._refused(state, code)
             return
+        state.checked_epoch = leader_epoch
         state.high_watermark = data.high_watermark
         state.last_stable_offset = data.last_stable_offset
         state.log_start_offset = data.log_start_offset
@@ -310,10 +328,13 @@ class Fetcher:
     def _refused(self, state: PartitionState, code: ErrorCode) -> None:
         remedy = remedy_for(code)
         if remedy == Remedy.RESET:
-            self._on_lost_position(state)
+            try:
+                self._on_lost_position(state)
+            except ClientError as error:
+                self._fail(error)
         elif remedy == Remedy.REFRESH:
             self.cluster.metadata.expire()
-            self._spawn(self._refresh())
+            self.refresh()
         elif remedy == Remedy.RAISE:
             self._fail(error_for(code, f"{state.partition} cannot be fetched"))
         if remedy in (Remedy.REFRESH, Remedy.AGAIN):
@@ -323,10 +344,11 @@ class Fetcher:
         self._error = error
         self._arrived.set()
 
-    def _spawn(self, coroutine: Any) -> None:
-        task = self._loop.create_task(coroutine)
+    def _spawn(self, coroutine: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = self._loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 def _of(partition: TopicPartition, records: list[Record], position: int) -> list[ConsumerRecord]:

@@ -15,6 +15,10 @@ from semel.core.client.patience import Backoff
 from semel.net.client_connection import Endpoint, Security
 from semel.net.client_sasl import Credentials, Token
 
+# What members of classic groups decide, and the broker for those of consumer groups (KIP-848).
+_CLASSIC_ONLY = frozenset(
+    {"session_timeout_ms", "heartbeat_interval_ms", "partition_assignment_strategy"}
+)
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -146,6 +150,8 @@ class ConsumerSettings(ClientSettings):
     group_id: str | None = None
     group_instance_id: str | None = None
     group_protocol: str = "classic"
+    # Who divides partitions under group_protocol "consumer": the broker's uniform or range.
+    group_remote_assignor: str | None = None
     isolation_level: str = "read_uncommitted"
     auto_offset_reset: str = "latest"
     enable_auto_commit: bool = False
@@ -167,6 +173,24 @@ class ConsumerSettings(ClientSettings):
         _one_of("isolation_level", self.isolation_level, ("read_uncommitted", "read_committed"))
         _one_of("auto_offset_reset", self.auto_offset_reset, ("earliest", "latest", "none"))
         _one_of("group_protocol", self.group_protocol, ("classic", "consumer"))
+        if self.group_remote_assignor is not None and self.group_protocol == "classic":
+            raise ValueError("group_remote_assignor needs group_protocol='consumer'")
+
+    @classmethod
+    def of(
+        cls,
+        bootstrap_servers: Any = None,
+        java_style: Mapping[str, Any] | None = None,
+        **given: Any,
+    ) -> Self:
+        made = super().of(bootstrap_servers, java_style, **given)
+        named = {name.replace(".", "_") for name in (*(java_style or {}), *given)}
+        if made.group_protocol == "consumer" and (ours := named & _CLASSIC_ONLY):
+            raise UsageError(
+                f"{', '.join(sorted(ours))}: under group_protocol='consumer' this is the broker's "
+                "to say (group.consumer.* there, group_remote_assignor here)"
+            )
+        return made
 
     @property
     def strategies(self) -> list[str]:

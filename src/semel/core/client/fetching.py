@@ -77,6 +77,7 @@ class PartitionState:
     partition: TopicPartition
     position: int = NO_POSITION
     leader_epoch: int = -1  # of the last record consumed: a shorter log is noticed by it (KIP-320)
+    checked_epoch: int = -1  # the leader under which the position was last known to be in the log
     reset: Reset | None = None
     paused: bool = False
     high_watermark: int = -1
@@ -87,11 +88,43 @@ class PartitionState:
     def is_fetchable(self) -> bool:
         return self.position >= 0 and self.reset is None and not self.paused
 
-    def seek(self, offset: int, leader_epoch: int = -1) -> None:
+    def seek(self, offset: int, leader_epoch: int = -1, checked_epoch: int = -1) -> None:
         self.position, self.leader_epoch, self.reset = offset, leader_epoch, None
+        self.checked_epoch = checked_epoch
 
     def lose_position(self, reset: Reset) -> None:
-        self.position, self.leader_epoch, self.reset = NO_POSITION, -1, reset
+        self.seek(NO_POSITION)
+        self.reset = reset
+
+    def is_doubtful(self, leader_epoch: int) -> bool:
+        """Another leader since the last look: its log may have forked before our position.
+        Without an epoch on either side there is nothing to ask with."""
+        return leader_epoch > self.checked_epoch and self.leader_epoch >= 0 and self.position >= 0
+
+
+class EpochEnd(NamedTuple):
+    """A leader's answer to OffsetForLeaderEpoch: the epoch it knows at or below, and its end."""
+
+    leader_epoch: int
+    end_offset: int
+
+
+class Truncation(NamedTuple):
+    """The log no longer holds what was read here: others will see other records."""
+
+    partition: TopicPartition
+    position: int
+    diverged_at: int | None  # the first offset that differs; None where the leader cannot say
+
+
+def look_for_truncation(state: PartitionState, end: EpochEnd, asked_of: int) -> Truncation | None:
+    """Kafka's SubscriptionState.maybeCompleteValidation. `asked_of` is the leader's epoch."""
+    if end.end_offset < 0 or end.leader_epoch < 0:
+        return Truncation(state.partition, state.position, None)
+    if end.end_offset < state.position:
+        return Truncation(state.partition, state.position, end.end_offset)
+    state.checked_epoch = asked_of
+    return None
 
 
 class Remedy:

@@ -48,8 +48,9 @@ class ClusterMetadata:
         self.cluster_id = answer.cluster_id
         self.controller_id = answer.controller_id
         if complete:
-            self.topics.clear()
-            self.errors.clear()
+            there = {topic.name for topic in answer.topics}
+            self.topics = {name: t for name, t in self.topics.items() if name in there}
+            self.errors = {name: code for name, code in self.errors.items() if name in there}
         for topic in answer.topics:
             if topic.name is not None:
                 self._update_topic(topic.name, topic)
