@@ -276,7 +276,7 @@ def test_small_segments_are_merged_and_the_old_files_go(store, tmp_path):
     assert len(world.log.segments()) <= 3
     assert world.latest() == before | {b"k0": b"last", b"end": b""}
     assert world.log.side_files("snapshot") == []
-    store.checkpoint()
+    list(store.sweep())
     bases = [segment.base_offset for segment in world.log.segments()]
     logs = sorted(n for n in os.listdir(tmp_path / "small-0") if ".log" in n)
     assert logs == [f"{base:020d}.log" for base in bases]

@@ -197,7 +197,7 @@ def test_a_region_outlives_its_segment_and_its_log(store, log, offsets):
     log.delete_below(60)
     store.delete("t", 0)
     store.clock.now_ms += 100_000
-    store.checkpoint()
+    list(store.sweep())
     assert bytes(region) == before
 
 
@@ -205,10 +205,10 @@ def test_deleted_segments_are_renamed_at_once_and_removed_later(store, log, tmp_
     log.delete_below(60)
     doomed = files_of(tmp_path / "t-0", ".deleted")
     assert f"{0:020d}.log.deleted" in doomed
-    store.checkpoint()
+    list(store.sweep())
     assert files_of(tmp_path / "t-0", ".deleted") == doomed
     store.clock.now_ms += 500
-    store.checkpoint()
+    list(store.sweep())
     assert files_of(tmp_path / "t-0", ".deleted") == []
 
 

@@ -98,6 +98,7 @@ class Life:
 
     def checkpoint(self):
         self.store.checkpoint()
+        list(self.store.sweep())
 
     def epochs(self):
         self.log.assign_epoch(self.epoch, self.log.next_offset)

@@ -14,9 +14,11 @@ a guard (`partition.state.ask_verification`), which the append must bring back.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from semel.broker.catalog import Topic
@@ -34,6 +36,34 @@ if TYPE_CHECKING:
     from semel.broker.server import Broker
 
 logger = logging.getLogger("semel.partitions")
+
+MADE_AT_ONCE = 100
+UNMADE: Any = None
+
+
+class PartitionsToMake(list[Partition]):
+    """The partitions of a large new topic: each is made when first asked for. Its files take about
+    a millisecond, so that thousands made at once would hold up everybody."""
+
+    def __init__(
+        self, known: list[Partition], count: int, make: Callable[[int], Partition]
+    ) -> None:
+        there = list.__iter__(known)
+        super().__init__([*there, *([UNMADE] * (count - len(known)))])
+        self._make_one = make
+
+    def __getitem__(self, index: Any) -> Any:
+        partition = super().__getitem__(index)
+        if partition is UNMADE:
+            partition = self[index] = self._make_one(index)
+        return partition
+
+    def __iter__(self) -> Iterator[Partition]:
+        return (self[index] for index in range(len(self)))
+
+
+def _made(partitions: list[Partition]) -> Iterator[Partition]:
+    return (partition for partition in list.__iter__(partitions) if partition is not UNMADE)
 
 
 class Partitions:
@@ -55,7 +85,8 @@ class Partitions:
     def start(self) -> None:
         self._remove_unclaimed()
         for topic in self.broker.catalog.topics.values():
-            self.topic_created(topic)
+            make = partial(self._make, topic)
+            self._by_topic[topic.name] = [make(index) for index in range(topic.partition_count)]
         self.broker.catalog.listeners.append(self)
         self.housekeeping.start()
 
@@ -77,8 +108,9 @@ class Partitions:
         return self._by_topic.get(topic, [])
 
     def __iter__(self) -> Iterator[Partition]:
+        """Those that are made; a large new topic's may still be on their way."""
         for partitions in list(self._by_topic.values()):
-            yield from partitions
+            yield from _made(partitions)
 
     def name_of(self, topic_id: UUID) -> str | None:
         topic = self.broker.catalog.topics_by_id.get(topic_id)
@@ -91,21 +123,37 @@ class Partitions:
         self.partitions_added(topic, 0)
 
     def partitions_added(self, topic: Topic, first: int) -> None:
-        partitions = self._by_topic[topic.name]
-        for index in range(first, topic.partition_count):
-            log = self._open_log(topic, index)
-            partitions.append(Partition(topic, index, log, self.broker.now_ms, self._wake))
+        make = partial(self._make, topic)
+        rest = PartitionsToMake(self._by_topic[topic.name], topic.partition_count, make)
+        self._by_topic[topic.name] = rest
+        if topic.partition_count - first <= MADE_AT_ONCE:
+            self._by_topic[topic.name] = list(rest)
+        else:
+            self.broker.spawn(self._make_gently(topic, rest))
 
     def topic_deleted(self, topic: Topic) -> None:
-        for partition in self._by_topic.pop(topic.name):
+        for partition in _made(self._by_topic.pop(topic.name)):
             partition.is_deleted = True
             self._remove_log(topic.name, partition.index)
             self._wake(partition)
 
     def topic_configured(self, topic: Topic) -> None:
-        for partition in self._by_topic[topic.name]:
+        for partition in _made(self._by_topic[topic.name]):
             partition.configure()
             partition.log.config = log_config(topic.config)
+
+    def _make(self, topic: Topic, index: int) -> Partition:
+        log = self._open_log(topic, index)
+        return Partition(topic, index, log, self.broker.now_ms, self._wake)
+
+    async def _make_gently(self, topic: Topic, partitions: PartitionsToMake) -> None:
+        """One at a time, others being served in between."""
+        for index in range(len(partitions)):
+            if self._by_topic.get(topic.name) is not partitions:
+                return  # deleted, or grown again: then somebody else goes on
+            partitions[index]
+            await asyncio.sleep(0)
+        self._by_topic[topic.name] = list(partitions)
 
     # Logs
 

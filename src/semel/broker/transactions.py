@@ -40,6 +40,7 @@ from semel.core.transactions.transaction import VERSION_2, TopicPartition, Trans
 from semel.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from semel.broker.catalog import Topic
     from semel.broker.partition import Partition
     from semel.broker.server import Broker
 
@@ -65,6 +66,7 @@ class Transactions:
     # Life
 
     def start(self) -> None:
+        self.broker.catalog.listeners.append(self)
         if TOPIC in self.broker.catalog.topics:
             self._make_shards()
             self.broker.spawn(self._loader.load_all(self.shards))
@@ -225,6 +227,25 @@ class Transactions:
             },
         )
 
+    # What the catalog tells
+
+    def topic_created(self, topic: Topic) -> None:
+        if topic.name == TOPIC:
+            self._make_shards()  # brand-new and empty: loaded when first asked
+
+    def partitions_added(self, topic: Topic, first: int) -> None:
+        """Ids stay with their shards until the next start, as in Kafka."""
+
+    def topic_deleted(self, topic: Topic) -> None:
+        """As in Kafka, whoever may delete it may: every transactional id is forgotten with it."""
+        if topic.name == TOPIC:
+            for shard in self.shards:
+                shard.unload()
+            self.shards = []
+
+    def topic_configured(self, topic: Topic) -> None:
+        pass
+
     # Loading
 
     def _make_topic(self) -> list[Shard]:
@@ -239,7 +260,6 @@ class Transactions:
                 "segment.bytes": str(settings["transaction.state.log.segment.bytes"]),
             },
         )
-        self._make_shards()
         return self.shards
 
     def _make_shards(self) -> None:

@@ -5,7 +5,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 from uuid import UUID, uuid4
@@ -134,16 +134,22 @@ class DiskStore(Store):
         self.delete_later([doomed], delay_ms)
 
     def checkpoint(self) -> None:
-        now_ms = self.clock()
-        due = [path for when_ms, path in self._doomed if when_ms <= now_ms]
-        self._doomed = [entry for entry in self._doomed if entry[0] > now_ms]
         try:
             self._write_checkpoints()
-            for path in due:
-                self._remove(path)
         except OSError as error:
             # The older checkpoint stays, and with it a recovery that reads more: nothing is lost.
             logger.warning("the checkpoint in %s could not be written: %s", self.root, error)
+
+    def sweep(self) -> Iterator[None]:
+        now_ms = self.clock()
+        due = [entry for entry in self._doomed if entry[0] <= now_ms]
+        self._doomed = [entry for entry in self._doomed if entry[0] > now_ms]
+        try:
+            while due:
+                self._remove_quietly(due.pop()[1])
+                yield
+        finally:
+            self._doomed += due  # whoever swept had to stop in the middle
 
     def close(self) -> None:
         self.syncer.close()
@@ -210,6 +216,12 @@ class DiskStore(Store):
             self.files.remove_directory(path)
         elif os.path.exists(path):
             self.files.unlink(path)
+
+    def _remove_quietly(self, path: str) -> None:
+        try:
+            self._remove(path)
+        except OSError as error:
+            logger.warning("%s could not be removed: %s", path, error)
 
     def _sync_all(self, handles: Sequence[OpenFile] | None) -> bool:
         try:

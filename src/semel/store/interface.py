@@ -310,8 +310,11 @@ class Store(ABC):
 
     @abstractmethod
     def checkpoint(self) -> None:
-        """Write down recovery points and start offsets (every minute or so), and remove files whose
-        time to be deleted has come."""
+        """Write down recovery points and start offsets (every minute or so)."""
+
+    @abstractmethod
+    def sweep(self) -> Iterator[None]:
+        """Remove files whose time to be deleted has come, pausing after each: there may be many."""
 
     @abstractmethod
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Logs in memory, for tests: the behaviour of the disk engine without the disk."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -320,6 +320,9 @@ class MemoryStore(Store):
 
     def checkpoint(self) -> None:
         """Nothing to write down."""
+
+    def sweep(self) -> Iterator[None]:
+        yield from ()
 
     def close(self) -> None:
         for log in self._logs.values():
