@@ -8,8 +8,14 @@ import pytest
 
 from semel.net.connection import Connection
 from semel.net.listener import Listener, ListenerLimits
+from semel.net.watching import new_loop
 
 Start = Callable[..., Awaitable[Listener]]
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Connections behave the same in an application's loop and in the broker's."""
+    return {"any loop": asyncio.new_event_loop, "the broker's own loop": new_loop}
 
 
 class Answer(bytearray):

@@ -7,6 +7,8 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from semel.net.watching import new_loop
+
 if TYPE_CHECKING:
     from semel.broker.server import Broker
 
@@ -30,7 +32,8 @@ class BrokerThread:
         self._thread.join()
 
     def _run(self) -> None:
-        asyncio.run(self._serve())
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(self._serve())
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()

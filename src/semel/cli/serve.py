@@ -17,6 +17,7 @@ from semel.broker.journal import DamagedJournal
 from semel.broker.log_lines import FORMATS, LEVELS, write_lines
 from semel.broker.server import Broker
 from semel.broker.settings import gather
+from semel.net.watching import new_loop
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 9092
 
@@ -47,7 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     write_lines(arguments.log_level, arguments.log_format)
     try:
         broker = Broker(settings=_settings(arguments))
-        asyncio.run(_serve(broker))
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(_serve(broker))
     except (BadSetting, DirectoryInUse, DamagedJournal) as problem:
         print(f"semel: {problem}", file=sys.stderr)
         return 2

@@ -16,7 +16,10 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol, cast
+from contextlib import suppress
+from typing import Any, Protocol
+
+from semel.net.watching import Watcher
 
 log = logging.getLogger("semel.net")
 
@@ -62,6 +65,7 @@ class Limits(Protocol):
     length of the call; what shall last longer is copied, or holds a view of the frame."""
 
     scratch: memoryview
+    watcher: Watcher
     spare: bytearray | None
     receive: Callable[[Connection, bytearray], None]
 
@@ -90,7 +94,7 @@ class Slot:
         self.connection._slot_filled()
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection:
     __slots__ = (
         "_blocked",
         "_carry",
@@ -100,7 +104,6 @@ class Connection(asyncio.BufferedProtocol):
         "_frame",
         "_held_by",
         "_inbox",
-        "_is_plain",
         "_limits",
         "_loop",
         "_out",
@@ -110,10 +113,8 @@ class Connection(asyncio.BufferedProtocol):
         "_request_size",
         "_size",
         "_socket",
-        "_transport",
         "_waiting",
         "_waiting_size",
-        "_writer",
         "active_at",
         "closed",
         "local_host",
@@ -122,9 +123,16 @@ class Connection(asyncio.BufferedProtocol):
         "state",
     )
 
-    def __init__(self, limits: Limits, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, limits: Limits, loop: asyncio.AbstractEventLoop, accepted: socket.socket, peer: Any
+    ) -> None:
         self._limits = limits
         self._loop = loop
+        self._socket = accepted
+        self.peer_host: str = peer[0]
+        self.peer_port: int = peer[1]
+        self.local_host: str = accepted.getsockname()[0]
+        self.active_at = loop.time()
         self._carry = b""  # the first bytes of a frame whose length is not known yet
         self._frame: bytearray | None = None  # a frame being read straight into place …
         self._filled = 0  # … so far …
@@ -141,37 +149,24 @@ class Connection(asyncio.BufferedProtocol):
         self._blocked = False
         self._draining = False
         self._flush_planned = False
-        self._writer: int | None = None
         self.closed = False
         self.state: Any = None  # whatever the service above wants to remember
 
     # Reading
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        # Any byte the socket does not take at once pauses us: what waits, waits in `_out`.
-        self._transport.set_write_buffer_limits(high=0)
-        self._socket: socket.socket = transport.get_extra_info("socket")
-        self._is_plain = transport.get_extra_info("sslcontext") is None
-        peer = transport.get_extra_info("peername") or ("?", 0)
-        self.peer_host: str = peer[0]
-        self.peer_port: int = peer[1]
-        self.local_host: str = (transport.get_extra_info("sockname") or ("?",))[0]
-        self.active_at = self._loop.time()
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        frame = self._frame
-        if frame is None:
-            carry = self._carry
-            if not carry:
-                return self._limits.scratch
-            self._limits.scratch[: len(carry)] = carry
-            return self._limits.scratch[len(carry) :]
-        if self._filled == len(frame):
-            frame.extend(bytes(min(len(frame), self._size - len(frame))))
-        return memoryview(frame)[self._filled :]
-
-    def buffer_updated(self, count: int) -> None:
+    def readable(self) -> None:
+        if not self._reading:  # told all the same: nobody is there any more
+            self._end()
+            return
+        try:
+            count = self._socket.recv_into(self._room())
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            count = 0
+        if not count:
+            self._end()
+            return
         self.active_at = self._loop.time()
         self._receiving = True
         if self._frame is None:
@@ -184,6 +179,19 @@ class Connection(asyncio.BufferedProtocol):
                     self._limits.spare = frame
         self._receiving = False
         self._flush()
+
+    def _room(self) -> memoryview:
+        """Where the next bytes go."""
+        frame = self._frame
+        if frame is None:
+            carry = self._carry
+            if not carry:
+                return self._limits.scratch
+            self._limits.scratch[: len(carry)] = carry
+            return self._limits.scratch[len(carry) :]
+        if self._filled == len(frame):
+            frame.extend(bytes(min(len(frame), self._size - len(frame))))
+        return memoryview(frame)[self._filled :]
 
     def _take_scratch(self, end: int) -> None:
         """Start the requests whose frames are whole; keep the beginning of one that is not."""
@@ -275,8 +283,7 @@ class Connection(asyncio.BufferedProtocol):
                 "closed a connection",
                 extra={"peer": f"{self.peer_host}:{self.peer_port}", "reason": reason},
             )
-        self.closed = True
-        self._transport.abort()
+        self._end()
 
     def drain(self) -> None:
         """Start no more requests; close once every request that was started is answered."""
@@ -293,9 +300,9 @@ class Connection(asyncio.BufferedProtocol):
         """
         if not self.closed:
             self.closed = True
-            if self._transport.can_write_eof():
-                self._transport.write_eof()
-            self._loop.call_later(LINGER_SECONDS, self._transport.close)
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_WR)
+            self._loop.call_later(LINGER_SECONDS, self._end)
 
     @property
     def is_settled(self) -> bool:
@@ -349,7 +356,7 @@ class Connection(asyncio.BufferedProtocol):
             self._loop.call_soon(self._flush)
 
     def _as_sendable(self, region: Region) -> Any:
-        if region.fd < 0 or len(region) < SMALLEST_SENDFILE or not self._is_plain:
+        if region.fd < 0 or len(region) < SMALLEST_SENDFILE:
             return bytes(region)
         return Stretch(region)
 
@@ -380,21 +387,32 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(out[0], Stretch):
             self._send_file(out[0])
             return
-        chunks = [out.popleft()]
-        while out and not isinstance(out[0], Stretch):
-            chunks.append(out.popleft())
-        self._out_size -= sum(map(len, chunks))
-        # The transport calls pause_writing before it returns if the socket did not take all.
-        self._transport.write(chunks[0] if len(chunks) == 1 else b"".join(chunks))
+        data = out.popleft()
+        if out and not isinstance(out[0], Stretch):
+            chunks = [data]
+            while out and not isinstance(out[0], Stretch):
+                chunks.append(out.popleft())
+            data = b"".join(chunks)
+        try:
+            sent = self._socket.send(data)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError:
+            self._end()
+            return
+        self._out_size -= sent
+        if sent < len(data):
+            out.appendleft(memoryview(data)[sent:])
+            self._block()
 
     def _send_file(self, stretch: Stretch) -> None:
         try:
             sent = os.sendfile(self._socket.fileno(), stretch.fd, stretch.position, stretch.rest)
         except (BlockingIOError, InterruptedError):
-            self._wait_writable()
+            self._block()
             return
         except OSError:
-            self.close()
+            self._end()
             return
         if sent == 0:  # the file is shorter than promised; the answer cannot be completed
             self.close(f"a file ended {stretch.rest} bytes early")
@@ -406,27 +424,14 @@ class Connection(asyncio.BufferedProtocol):
         if not stretch.rest:
             self._out.popleft()
 
-    def _wait_writable(self) -> None:
-        """Asyncio allows no writer on a transport's own descriptor, so wait on a duplicate."""
+    def _block(self) -> None:
         self._blocked = True
-        if self._writer is None:
-            self._writer = os.dup(self._socket.fileno())
-        self._loop.add_writer(self._writer, self._writable)
+        self._limits.watcher.want(self._socket.fileno(), self._reading, True)
 
-    def _writable(self) -> None:
-        assert self._writer is not None
-        self._loop.remove_writer(self._writer)
-        self._unblock()
-
-    def pause_writing(self) -> None:
-        self._blocked = True
-
-    def resume_writing(self) -> None:
+    def writable(self) -> None:
         self.active_at = self._loop.time()
-        self._unblock()
-
-    def _unblock(self) -> None:
         self._blocked = False
+        self._limits.watcher.want(self._socket.fileno(), self._reading, False)
         self._flush()
 
     # Back-pressure
@@ -434,24 +439,23 @@ class Connection(asyncio.BufferedProtocol):
     def _pause(self) -> None:
         if self._reading and not self.closed:
             self._reading = False
-            self._transport.pause_reading()
+            self._limits.watcher.want(self._socket.fileno(), False, self._blocked)
 
     def _resume(self) -> None:
         if not self.closed:
             self._reading = True
-            self._transport.resume_reading()
+            self._limits.watcher.want(self._socket.fileno(), True, self._blocked)
 
     # The end
 
-    def eof_received(self) -> bool:
-        return False
-
-    def connection_lost(self, problem: Exception | None) -> None:
+    def _end(self) -> None:
+        """Close the socket, and forget all that was under way."""
         self.closed = True
-        if self._writer is not None:
-            self._loop.remove_writer(self._writer)
-            os.close(self._writer)
-            self._writer = None
+        fd = self._socket.fileno()
+        if fd < 0:
+            return
+        self._limits.watcher.forget(fd)
+        self._socket.close()
         self._out.clear()
         self._inbox.clear()
         self._waiting.clear()

@@ -14,11 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from semel.net.connection import SCRATCH_SIZE, Connection
+from semel.net.watching import watcher_of
 
 log = logging.getLogger("semel.net")
 
 #: Idle connections are looked for this many times within the idle time.
 SWEEPS_PER_IDLE_TIME = 4
+ACCEPT_AGAIN_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -47,6 +49,7 @@ class Listener:
         self.host, self.port = "", 0
         self._per_address: Counter[str] = Counter()
         self._drained: asyncio.Event | None = None
+        self._doors: list[Door] = []
 
     @property
     def max_frame_size(self) -> int:
@@ -59,16 +62,17 @@ class Listener:
     async def start(self, host: str, port: int) -> None:
         """Listen on host and port; port 0 takes a free one, told by `port` afterwards."""
         self._loop = asyncio.get_running_loop()
-        self._server = await self._loop.create_server(
-            self._new_connection, host or None, port, backlog=self.limits.backlog
-        )
-        self.host, self.port = host, self._server.sockets[0].getsockname()[1]
+        self.watcher = watcher_of(self._loop)
+        for listening in await _listen(self._loop, host, port, self.limits.backlog):
+            self._doors.append(Door(self, self._loop, listening))
+        self.host, self.port = host, self._doors[0].port
         self._sweep_timer = self._loop.call_later(self._sweep_seconds(), self._sweep)
 
     async def stop(self, patience_seconds: float = 5.0) -> None:
         """Accept nothing new, let every started request be answered, then close what is left."""
         self._sweep_timer.cancel()
-        self._server.close()
+        for door in self._doors:
+            door.close()
         self._drained = asyncio.Event()
         for connection in list(self.connections):
             connection.drain()
@@ -78,12 +82,25 @@ class Listener:
             except TimeoutError:
                 for connection in list(self.connections):
                     connection.close("the broker stops and could not wait longer")
-                await asyncio.sleep(0)  # lets the transports report the end
 
-    def _new_connection(self) -> Connection:
-        return _Guarded(self, self._loop)
+    def welcome(self, accepted: socket.socket, peer: tuple[str, int]) -> None:
+        """Begin a connection, or end it with the reason why it may not stay."""
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, size in (
+            (socket.SO_SNDBUF, self.limits.send_buffer),
+            (socket.SO_RCVBUF, self.limits.receive_buffer),
+        ):
+            if size > 0:
+                accepted.setsockopt(socket.SOL_SOCKET, option, size)
+        connection = Connection(self, self._loop, accepted, peer)
+        self.watcher.watch(accepted.fileno(), connection)
+        refusal = self._admit(connection)
+        if refusal is not None:
+            connection.close(refusal)
 
-    def admit(self, connection: Connection) -> str | None:
+    def _admit(self, connection: Connection) -> str | None:
         """Count a connection that was made, or say why it may not stay."""
         address = connection.peer_host
         self.connections.add(connection)
@@ -119,25 +136,57 @@ class Listener:
         self._sweep_timer = self._loop.call_later(self._sweep_seconds(), self._sweep)
 
 
-class _Guarded(Connection):
-    """A connection that asks its listener whether it may stay, and sets its socket up."""
+class Door:
+    """One listening socket."""
 
-    __slots__ = ("_listener",)
-
-    def __init__(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(listener, loop)
+    def __init__(
+        self, listener: Listener, loop: asyncio.AbstractEventLoop, listening: socket.socket
+    ) -> None:
         self._listener = listener
+        self._loop = loop
+        self._socket = listening
+        self.port: int = listening.getsockname()[1]
+        self._open()
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        refusal = self._listener.admit(self)
-        if refusal is not None:
-            self.close(refusal)
-            return
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for option, size in (
-            (socket.SO_SNDBUF, self._listener.limits.send_buffer),
-            (socket.SO_RCVBUF, self._listener.limits.receive_buffer),
-        ):
-            if size > 0:
-                self._socket.setsockopt(socket.SOL_SOCKET, option, size)
+    def _open(self) -> None:
+        if self._socket.fileno() >= 0:
+            self._loop.add_reader(self._socket.fileno(), self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(self._listener.limits.backlog):
+            try:
+                accepted, peer = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as problem:
+                # No descriptors or memory left: asking again at once would only burn the CPU.
+                log.error("cannot accept connections", extra={"reason": problem.strerror})
+                self._loop.remove_reader(self._socket.fileno())
+                self._loop.call_later(ACCEPT_AGAIN_SECONDS, self._open)
+                return
+            try:
+                self._listener.welcome(accepted, peer)
+            except OSError:  # gone before it was greeted
+                accepted.close()
+
+    def close(self) -> None:
+        if self._socket.fileno() >= 0:
+            self._loop.remove_reader(self._socket.fileno())
+            self._socket.close()
+
+
+async def _listen(
+    loop: asyncio.AbstractEventLoop, host: str, port: int, backlog: int
+) -> list[socket.socket]:
+    """A socket for each address of `host`; no host means every address there is."""
+    server = await loop.create_server(
+        asyncio.Protocol, host or None, port, backlog=backlog, start_serving=False
+    )
+    try:
+        listening = [one.dup() for one in server.sockets]
+    finally:
+        server.close()
+    for one in listening:
+        one.listen(backlog)
+        one.setblocking(False)
+    return listening

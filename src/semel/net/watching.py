@@ -1,0 +1,137 @@
+"""Tells connections that their sockets are ready: straight from epoll where the loop is ours.
+
+asyncio makes a handle of every event, queues it and runs it in a context, and a transport adds its
+own layers: together half of what a small request costs. `ServerLoop` is asyncio's loop over a
+selector that calls watched connections itself, from within `select`, and leaves the rest (timers,
+tasks, other descriptors) to asyncio. In a loop of somebody else's (`async with Broker()` within an
+application), or without epoll, connections are told through `add_reader`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import selectors
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+
+class Watched(Protocol):
+    def readable(self) -> None: ...
+    def writable(self) -> None: ...
+
+
+class Watcher(Protocol):
+    def watch(self, fd: int, watched: Watched) -> None:
+        """Tell when there is something to read."""
+
+    def want(self, fd: int, reading: bool, writing: bool) -> None:
+        """Change what is told."""
+
+    def forget(self, fd: int) -> None: ...
+
+
+def watcher_of(loop: asyncio.AbstractEventLoop) -> Watcher:
+    return loop.direct if isinstance(loop, ServerLoop) else LoopWatcher(loop)
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """The loop for a broker that has a thread to itself."""
+    return ServerLoop() if hasattr(select, "epoll") else asyncio.new_event_loop()
+
+
+class LoopWatcher:
+    """Any asyncio loop that can watch sockets."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._watched: dict[int, Watched] = {}
+
+    def watch(self, fd: int, watched: Watched) -> None:
+        self._watched[fd] = watched
+        self._loop.add_reader(fd, watched.readable)
+
+    def want(self, fd: int, reading: bool, writing: bool) -> None:
+        if reading:
+            self._loop.add_reader(fd, self._watched[fd].readable)
+        else:
+            self._loop.remove_reader(fd)
+        if writing:
+            self._loop.add_writer(fd, self._watched[fd].writable)
+        else:
+            self._loop.remove_writer(fd)
+
+    def forget(self, fd: int) -> None:
+        if self._watched.pop(fd, None) is not None:
+            self._loop.remove_reader(fd)
+            self._loop.remove_writer(fd)
+
+
+class ServerLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self.direct = DirectSelector(self)
+        super().__init__(self.direct)
+
+
+class DirectSelector(selectors.BaseSelector):
+    """An epoll of the watched, whom it calls itself, and of asyncio's own selector as one more."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._usual = selectors.EpollSelector()
+        self._usual_fd = self._usual.fileno()
+        self._epoll = select.epoll()
+        self._epoll.register(self._usual_fd, select.EPOLLIN)
+        self._watched: dict[int, Watched] = {}
+
+    # For connections
+
+    def watch(self, fd: int, watched: Watched) -> None:
+        self._watched[fd] = watched
+        self._epoll.register(fd, select.EPOLLIN)
+
+    def want(self, fd: int, reading: bool, writing: bool) -> None:
+        self._epoll.modify(fd, reading * select.EPOLLIN | writing * select.EPOLLOUT)
+
+    def forget(self, fd: int) -> None:
+        if self._watched.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+
+    # For asyncio
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        usual: list[tuple[selectors.SelectorKey, int]] = []
+        for fd, event in self._epoll.poll(-1 if timeout is None else max(timeout, 0)):
+            watched = self._watched.get(fd)
+            if watched is not None:
+                self._tell(watched, event)
+            elif fd == self._usual_fd:
+                usual = self._usual.select(0)
+        return usual
+
+    def _tell(self, watched: Watched, event: int) -> None:
+        try:
+            if event & select.EPOLLOUT:
+                watched.writable()
+            if event & ~select.EPOLLOUT:
+                watched.readable()
+        except Exception as problem:
+            self._loop.call_exception_handler(
+                {"message": f"{watched!r} failed", "exception": problem}
+            )
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._usual.register(fileobj, events, data)
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._usual.unregister(fileobj)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._usual.modify(fileobj, events, data)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._usual.get_map()
+
+    def close(self) -> None:
+        self._usual.close()
+        self._epoll.close()
