@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from semel.client.cluster import Cluster
 from semel.client.errors import (
@@ -36,8 +36,12 @@ from semel.core.client.types import (
     ProducerIdentity,
     TopicPartition,
 )
+from semel.wire.batches import BatchBuilder
 from semel.wire.compression import Compression
 from semel.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from semel.client.columnar_send import TableDelivery, TableSender
 
 Headers = Iterable[tuple[str, bytes | None]]
 Serializer = Callable[[Any], bytes | None]
@@ -133,6 +137,7 @@ class Producer:
         self._sender = Sender(self._cluster, self._accumulator, self._manager, settings)
         self._sticky = StickyPartitions()
         self._transactional = settings.transactional_id is not None
+        self._tables: TableSender | None = None
         try:
             await self._cluster.refresh(self._cluster.deadline(settings.max_block_ms))
         except BaseException:
@@ -181,8 +186,7 @@ class Producer:
         timestamp_ms: int | None = None,
     ) -> Delivery:
         """Buffers a record. Waits only for room in the buffer and for a new topic's metadata."""
-        if not self._started:
-            raise UsageError("the producer is not started: use `async with`, or await start()")
+        self._need_started()
         if self._key_serializer is not None:
             key = self._key_serializer(key)
         if self._value_serializer is not None:
@@ -231,6 +235,20 @@ class Producer:
             return await delivery
         finally:
             self._accumulator.flushing -= 1
+
+    async def send_table(self, topic: str | None, table: Any) -> "TableDelivery":
+        """Buffers the rows of an Arrow table; needs `semel[arrow]`.
+
+        Columns, all optional: key, value (binary or string; serializers are not asked), headers,
+        timestamp, partition, and topic where none is named. Rows are placed as single records are.
+        A table that cannot be sent raises before its first row is. Waits for room in the buffer.
+        """
+        self._need_started()
+        from semel.client.columnar_send import TableDelivery
+
+        if self._tables is None:
+            self._tables = self._make_table_sender()
+        return TableDelivery(await self._tables.send(topic, table), _delivered)
 
     async def flush(self, timeout_ms: float | None = None) -> None:
         """Waits until everything sent so far is written or has failed."""
@@ -315,6 +333,32 @@ class Producer:
     async def _topic(self, topic: str) -> int:
         return await self._cluster.topic(topic, self._deadline(None))
 
+    def _need_started(self) -> None:
+        if not self._started:
+            raise UsageError("the producer is not started: use `async with`, or await start()")
+
+    def _make_table_sender(self) -> "TableSender":
+        from semel.client.columnar_send import TableSender
+
+        return TableSender(
+            batch_size=self.settings.batch_size,
+            max_request_size=self.settings.max_request_size,
+            compression=self._accumulator.limits.compression,
+            partitions_of=self._topic,
+            any_partition=lambda topic, count: int(random.random() * count),
+            enqueue=self._enqueue,
+        )
+
+    async def _enqueue(self, partition: TopicPartition, builder: BatchBuilder) -> Batch:
+        self._need_started()
+        if self._transactional:
+            self._join_transaction(partition)
+        if not self._accumulator.has_room(builder.size):
+            await self._make_room(partition, builder.size)
+        batch = self._accumulator.enqueue(partition, builder, self._cluster.now_ms())
+        self._sender.wake()
+        return batch
+
     def _join_transaction(self, partition: TopicPartition) -> None:
         manager = self._manager
         if manager.state is State.IN_TRANSACTION and partition in manager.partitions:
@@ -385,8 +429,7 @@ class Producer:
             raise error_of(pending.failure)
 
     def _allowed(self, call: Callable[[], T]) -> T:
-        if not self._started:
-            raise UsageError("the producer is not started: use `async with`, or await start()")
+        self._need_started()
         try:
             return call()
         except NotAllowed as refused:
@@ -396,6 +439,16 @@ class Producer:
         return self._cluster.deadline(
             self.settings.max_block_ms if timeout_ms is None else timeout_ms
         )
+
+
+async def _delivered(batch: Batch) -> None:
+    """Waits for a batch, or for those it was cut into; raises why one failed."""
+    if not batch.settled:
+        await _settling(batch)
+    for successor in batch.successors:
+        await _delivered(successor)
+    if batch.failure is not None:
+        raise error_of(batch.failure)
 
 
 def _settling(what: Batch | Pending) -> asyncio.Future[None]:

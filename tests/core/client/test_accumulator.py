@@ -8,7 +8,7 @@ from semel.core.client.accumulator import Accumulator, Batch, Limits
 from semel.core.client.delivery import Outcome, judge_produce
 from semel.core.client.patience import Backoff, Deadline
 from semel.core.client.types import Failure, ProducerIdentity, TopicPartition
-from semel.wire.batches import header_at, records_of
+from semel.wire.batches import BatchBuilder, header_at, records_of
 from semel.wire.errors import ErrorCode as E
 from semel.wire.errors import Kind
 
@@ -173,15 +173,37 @@ def test_a_batch_too_large_is_split_and_keeps_its_sequences() -> None:
     fill(accumulator, 5)
     batch = taken(accumulator)
     assert accumulator.split(batch, 0)
-    parts = [taken(accumulator)]
-    accumulator.accepted(parts[0], 0, -1)
-    parts.append(taken(accumulator))
-    assert [sequence(part) for part in parts] == [0, 2]
-    values = [r.value for part in parts if part.data for r in records_of(header_at(part.data))]
+    values = []
+    for part, (first, count) in zip(batch.successors, [(0, 2), (2, 3)], strict=True):
+        assert taken(accumulator) is part
+        assert sequence(part) == first
+        assert part.data is not None
+        values += [r.value for r in records_of(header_at(part.data))]
+        assert part.count == count
+        accumulator.accepted(part, first, -1)
     assert values == [b"0", b"1", b"2", b"3", b"4"]
-    assert batch.successors == parts
-    accumulator.accepted(parts[1], 2, -1)
     assert accumulator.buffered == 0
+
+
+def test_a_batch_made_elsewhere_goes_behind_what_was_appended_before() -> None:
+    accumulator = Accumulator(Limits(linger_ms=0.0))
+    (open_batch,) = fill(accumulator, 3)
+    builder = BatchBuilder()
+    builder.append(None, b"made elsewhere", 0)
+    made = accumulator.enqueue(P, builder, 0)
+    (later,) = fill(accumulator, 2)
+    assert accumulator.buffered == 5 * 20 + builder.size
+    assert [taken(accumulator) for _ in range(3)] == [open_batch, made, later]
+    assert [sequence(batch) for batch in (open_batch, made, later)] == [0, 3, 4]
+
+
+def test_what_is_settled_keeps_no_records() -> None:
+    accumulator = Accumulator(Limits(linger_ms=0.0))
+    fill(accumulator, 3)
+    batch = taken(accumulator)
+    accumulator.accepted(batch, 7, -1)
+    assert (batch.base_offset, batch.count, batch.data) == (7, 3, None)
+    assert batch.builder.count == 0
 
 
 def test_a_single_record_cannot_be_split() -> None:

@@ -79,6 +79,7 @@ class Batch:
         self.failure = failure
         self.base_offset = base_offset
         self.timestamp = timestamp
+        self.data, self.builder = None, _SPENT  # whoever keeps deliveries does not keep the records
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback(self)
@@ -88,6 +89,9 @@ class Batch:
             callback(self)
         else:
             self._callbacks.append(callback)
+
+
+_SPENT = BatchBuilder()
 
 
 class PartitionQueue:
@@ -173,6 +177,19 @@ class Accumulator:
         batch.reserved += size
         self.buffered += size
         return batch, index, filled
+
+    def enqueue(self, partition: TopicPartition, builder: BatchBuilder, now_ms: float) -> Batch:
+        """A batch made elsewhere; what was appended before goes before it."""
+        queue = self.queues.get(partition)
+        if queue is None:
+            queue = self.queues[partition] = PartitionQueue(partition)
+        if queue.open is not None:
+            self._close(queue)
+        batch = Batch(partition, builder, now_ms)
+        batch.reserved = builder.size
+        self.buffered += batch.reserved
+        queue.waiting.append(batch)
+        return batch
 
     # Sending
 

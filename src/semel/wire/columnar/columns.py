@@ -47,7 +47,7 @@ NO_HEADERS = Headers(_NO_INTS, ABSENT, ABSENT)
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The columns of Spark's Kafka sink: key, value, headers, partition, topic, timestamp."""
+    """The columns of a table to send, which are those of Spark's Kafka sink: key, value, headers, partition, topic, timestamp."""
 
     count: int
     keys: Field
@@ -79,17 +79,18 @@ class Rows:
             topics=codes,
         )
 
-    def largest(self, row: int) -> int:
-        """An upper bound of one row's encoded size."""
-        size = 64
+    def bounds(self, first: int, stop: int) -> Array:
+        """Upper bounds of the encoded sizes of some rows."""
+        sizes = np.full(stop - first, 64, np.int64)
         for part in (self.keys, self.values):
             if len(part.starts):
-                size += int(part.starts[row + 1] - part.starts[row])
+                sizes += np.diff(part.starts[first : stop + 1])
         if len(self.headers.lists):
-            first, last = int(self.headers.lists[row]), int(self.headers.lists[row + 1])
+            lists = self.headers.lists[first : stop + 1]
+            sizes += 10 * np.diff(lists)
             for part in (self.headers.names, self.headers.values):
-                size += int(part.starts[last] - part.starts[first]) + 10 * (last - first)
-        return size
+                sizes += np.diff(part.starts[lists])
+        return sizes
 
 
 def field(array: pa.Array | None) -> Field:

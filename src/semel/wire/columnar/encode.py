@@ -84,7 +84,7 @@ class Lanes:
         pool: BufferPool,
         kernels: Kernels | None = None,
     ) -> None:
-        self._kernels = kernels or load()
+        self.kernels = kernels or load()  # may be exchanged between two calls
         self._partitions_of = partitions_of
         self._emit = emit
         self._pool = pool
@@ -105,7 +105,7 @@ class Lanes:
             if topic not in self._first:
                 self._add_topic(topic)
         lanes = np.empty(rows.count, np.int32)
-        bad = self._kernels.assign_lanes(
+        bad = self.kernels.assign_lanes(
             rows.topics,
             np.array([self._first[topic] for topic in rows.topic_names], np.int64),
             np.array([self._partitions_of(topic) for topic in rows.topic_names], np.int64),
@@ -160,7 +160,7 @@ class Lanes:
     ) -> tuple[int, int, int]:
         capacity = self._pool.capacity if memory is self._pool.memory else len(memory)
         keys, values, headers = rows.keys, rows.values, rows.headers
-        stopped: tuple[int, int, int] = self._kernels.scatter(
+        stopped: tuple[int, int, int] = self.kernels.scatter(
             row,
             lanes,
             keys.starts,
@@ -207,7 +207,7 @@ class Lanes:
 
     def _emit_alone(self, rows: Rows, row: int, lanes: Any, now_ms: int) -> None:
         """A record larger than a buffer travels in a batch of its own."""
-        memory: Any = np.empty(rows.largest(row), np.uint8)
+        memory: Any = np.empty(int(rows.bounds(row, row + 1)[0]), np.uint8)
         lane = int(lanes[row])
         slots = np.zeros(len(self._slots), np.int64)
         _, _, reason = self._scatter_into(rows, row, lanes[: row + 1], now_ms, memory, slots)

@@ -1,0 +1,270 @@
+"""Sending Arrow tables: rows are placed, encoded and batched by the kernels, then sent like others.
+
+Columns: key, value, headers, timestamp, partition, and topic where no topic is named. Everything
+that can be wrong with a table is found before its first row is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from semel.client.errors import FatalError, UsageError
+from semel.core.client.accumulator import Batch
+from semel.core.client.types import TopicPartition
+from semel.wire.batches import BatchBuilder
+from semel.wire.columnar import kernels
+from semel.wire.columnar.columns import Array, Rows
+from semel.wire.columnar.encode import Body, BufferPool, Lanes
+from semel.wire.compression import Compression
+from semel.wire.errors import ErrorCode
+
+_COLUMNS = ("key", "value", "headers", "timestamp", "partition", "topic")
+_TEXT = (pa.types.is_string, pa.types.is_large_string)
+_BINARY = (pa.types.is_binary, pa.types.is_large_binary)
+_LISTS = (pa.types.is_list, pa.types.is_large_list)
+# What one turn of the event loop encodes; others have theirs in between.
+_BYTES_PER_TURN = 1 << 20
+# Batches being filled, for all partitions together; the fullest leaves when there is no room.
+_OPEN_BYTES = 16 << 20
+
+
+class WrittenBatch(NamedTuple):
+    """A piece of a table: rows that lie together in a partition."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    rows: int
+
+
+class TableMetadata(NamedTuple):
+    """Where a table was written."""
+
+    rows: int
+    batches: tuple[WrittenBatch, ...]
+
+
+class TableDelivery:
+    """A table on its way. Awaiting it gives its `TableMetadata`, or raises the first failure.
+
+    Like a record's delivery it need not be awaited: `flush` and `commit_transaction` wait for it.
+    """
+
+    def __init__(self, batches: list[Batch], wait: Callable[[Batch], Awaitable[None]]) -> None:
+        self._batches = batches
+        self._wait = wait
+
+    def done(self) -> bool:
+        return all(batch.settled for batch in self._written())
+
+    def __await__(self) -> Generator[Any, None, TableMetadata]:
+        return self._all().__await__()
+
+    async def _all(self) -> TableMetadata:
+        for batch in self._batches:
+            await self._wait(batch)
+        written = tuple(
+            WrittenBatch(*batch.partition, batch.base_offset, batch.count)
+            for batch in self._written()
+        )
+        return TableMetadata(sum(batch.rows for batch in written), written)
+
+    def _written(self) -> list[Batch]:
+        """The batches that hold the rows now: one found too large was cut in two."""
+        whole: list[Batch] = []
+        waiting = self._batches[::-1]
+        while waiting:
+            batch = waiting.pop()
+            if batch.successors:
+                waiting += batch.successors[::-1]
+            else:
+                whole.append(batch)
+        return whole
+
+
+class TableSender:
+    """One table at a time, in the order of the calls."""
+
+    def __init__(
+        self,
+        *,
+        batch_size: int,
+        max_request_size: int,
+        compression: Compression,
+        partitions_of: Callable[[str], Awaitable[int]],
+        any_partition: Callable[[str, int], int],
+        enqueue: Callable[[TopicPartition, BatchBuilder], Awaitable[Batch]],
+    ) -> None:
+        self._largest_record = max_request_size
+        self._compression = compression
+        self._partitions_of = partitions_of
+        self._any_partition = any_partition
+        self._enqueue = enqueue
+        self._capacity = max(1, min(batch_size, max_request_size))
+        self._turn = asyncio.Lock()
+        self._pool: BufferPool | None = None
+
+    async def send(self, topic: str | None, table: Any) -> list[Batch]:
+        """The batches that the table became; all are buffered when this returns."""
+        rows = checked(topic, table)
+        async with self._turn:
+            return await self._send(topic, rows)
+
+    async def _send(self, topic: str | None, table: pa.Table) -> list[Batch]:
+        names = [topic] if topic else table["topic"].unique().to_pylist()
+        counts = {name: await self._partitions_of(name) for name in names}
+        bodies: list[Body] = []
+        builders: list[BatchBuilder] = []
+
+        def emit(body: Body) -> None:
+            bodies.append(body)
+            builders.append(self._builder(body))
+            pool.give_back(body.slot)  # copied: the next batch may have the memory
+
+        pool = self._take_pool()
+        lanes = Lanes(counts.__getitem__, emit, pool, kernels.ready())
+        now_ms = int(time.time() * 1000)
+        chunks = [chunk async for chunk in self._placed(topic, table, lanes, now_ms)]
+        batches: list[Batch] = []
+        for rows, places, ends in chunks:
+            lanes.kernels = kernels.ready()
+            start = 0
+            while start < rows.count:
+                before = ends[start - 1] if start else 0
+                stop = max(start + 1, int(np.searchsorted(ends, before + _BYTES_PER_TURN)))
+                lanes.scatter(rows, places, start, stop, now_ms)
+                start = stop
+                await self._hand_over(bodies, builders, counts, batches)
+        lanes.finish()
+        await self._hand_over(bodies, builders, counts, batches)
+        self._pool = pool
+        return batches
+
+    def _take_pool(self) -> BufferPool:
+        """Used again by the next call; one that failed leaves open batches behind in it."""
+        pool, self._pool = self._pool, None
+        return pool or BufferPool(max(2, _OPEN_BYTES // self._capacity), self._capacity)
+
+    async def _placed(
+        self, topic: str | None, table: pa.Table, lanes: Lanes, now_ms: int
+    ) -> AsyncIterator[tuple[Rows, Array, Array]]:
+        """The rows in pieces, their lanes, and how many bytes they take up to each of them."""
+        first = 0
+        for piece in table.to_batches(max_chunksize=lanes.kernels.rows_per_turn):
+            try:
+                rows = Rows.of(piece, topic, now_ms)
+                places = lanes.assign(rows)
+            except (ValueError, TypeError) as error:
+                raise UsageError(f"the table cannot be sent: {error}") from None
+            sizes = rows.bounds(0, rows.count)
+            if len(sizes) and sizes.max() > self._largest_record:
+                row = int(sizes.argmax())
+                raise FatalError(
+                    f"row {first + row} of the table takes up to {sizes[row]} bytes, more than "
+                    f"max_request_size, {self._largest_record}",
+                    ErrorCode.MESSAGE_TOO_LARGE,
+                )
+            first += rows.count
+            yield rows, places, np.cumsum(sizes)
+            await asyncio.sleep(0)
+
+    def _builder(self, body: Body) -> BatchBuilder:
+        builder = BatchBuilder(self._compression)
+        builder.body += body.records
+        builder.count = body.count
+        builder.base_timestamp = body.base_ms
+        builder.max_timestamp = body.max_ms
+        return builder
+
+    async def _hand_over(
+        self,
+        bodies: list[Body],
+        builders: list[BatchBuilder],
+        counts: dict[str, int],
+        batches: list[Batch],
+    ) -> None:
+        for body, builder in zip(bodies, builders, strict=True):
+            partition = body.partition
+            if partition is None:
+                partition = self._any_partition(body.topic, counts[body.topic])
+            batches.append(await self._enqueue(TopicPartition(body.topic, partition), builder))
+        bodies.clear()
+        builders.clear()
+        await asyncio.sleep(0)
+
+
+def checked(topic: str | None, table: Any) -> pa.Table:
+    """An Arrow table with the right columns of the right types, or a `UsageError`."""
+    if not isinstance(table, pa.Table):
+        try:
+            table = pa.table(table)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"send_table takes an Arrow table: {error}") from None
+    for name in table.column_names:
+        if name not in _COLUMNS:
+            raise UsageError(
+                f"a table to send has no column {name!r}, only {', '.join(_COLUMNS)}: "
+                "drop or rename it"
+            )
+        if table.column_names.count(name) > 1:
+            raise UsageError(f"the table has two columns {name!r}")
+    if topic and "topic" in table.column_names:
+        raise UsageError("a topic is named and the table has a column topic: use one of them")
+    if not topic and "topic" not in table.column_names:
+        raise UsageError("no topic is named, and the table has no column topic")
+    for name in table.column_names:
+        table = _with_right_type(table, name)
+    return table
+
+
+def _with_right_type(table: pa.Table, name: str) -> pa.Table:
+    kind = table.schema.field(name).type
+    if pa.types.is_dictionary(kind) and name != "topic":
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, table[name].cast(kind.value_type))
+        kind = kind.value_type
+    expected, allowed = _EXPECTED[name]
+    if not (pa.types.is_null(kind) or allowed(kind)):
+        raise UsageError(f"the column {name} should be {expected}, not {kind}")
+    return table
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return any(is_type(kind) for is_type in (*_TEXT, *_BINARY))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return any(is_type(kind) for is_type in _TEXT)
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return any(is_type(kind) for is_type in (pa.types.is_timestamp, pa.types.is_integer))
+
+
+def _is_headers(kind: pa.DataType) -> bool:
+    if not any(is_type(kind) for is_type in _LISTS) or not pa.types.is_struct(kind.value_type):
+        return False
+    fields = list(kind.value_type)
+    return bool(
+        [field.name for field in fields] == ["key", "value"]
+        and _is_text(fields[0].type)
+        and _is_bytes(fields[1].type)
+    )
+
+
+_EXPECTED: dict[str, tuple[str, Callable[[pa.DataType], bool]]] = {
+    "key": ("binary or string", _is_bytes),
+    "value": ("binary or string", _is_bytes),
+    "headers": ("list<struct<key: string, value: binary>>", _is_headers),
+    "timestamp": ("a timestamp or an integer of milliseconds", _is_time),
+    "partition": ("an integer", pa.types.is_integer),
+    "topic": ("string", _is_text),
+}
