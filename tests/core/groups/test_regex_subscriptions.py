@@ -83,8 +83,8 @@ def test_resolved_expressions_survive_a_restart(shop):
     assert shop.consumer().regexes == known
 
 
-@pytest.mark.parametrize("regex", ["(", "[a", "a**", "(?=a)b", "(?<!a)b", r"(a)\1", "(a+)+"])
-def test_what_is_no_safe_expression_is_refused(shop, regex):
+@pytest.mark.parametrize("regex", ["(", "[a", "a**", "(?=a)b", "(?<!a)b", r"(a)\1"])
+def test_what_re2_does_not_know_is_refused(shop, regex):
     reply = subscribe(shop, regex=regex)
     assert reply.error is ErrorCode.INVALID_REGULAR_EXPRESSION
     assert shop.group() is None

@@ -56,8 +56,8 @@ def test_a_broken_pattern_is_named_as_such(several):
     assert several.do(List(pattern="(")).reply.error is E.INVALID_REGULAR_EXPRESSION
 
 
-@pytest.mark.parametrize("pattern", [r"(?=open).*", r"(o)\1", "(o+)+", "o{1001}"])
-def test_a_pattern_that_re2_does_not_know_or_that_could_run_away_is_refused(several, pattern):
+@pytest.mark.parametrize("pattern", [r"(?=open).*", r"(o)\1", "o{1001}"])
+def test_a_pattern_that_re2_does_not_know_is_refused(several, pattern):
     reply = several.do(List(pattern=pattern)).reply
     assert (reply.error, reply.transactions) == (E.INVALID_REGULAR_EXPRESSION, ())
 

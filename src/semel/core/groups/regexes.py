@@ -5,7 +5,6 @@ back as a command. Kafka waits ten seconds between refreshes; matching here is c
 expressions and new topics are looked at with the next heartbeat.
 """
 
-import re
 from typing import NamedTuple
 
 from semel.core.groups.commands import RegexesResolved
@@ -13,7 +12,7 @@ from semel.core.groups.consumer_group import ConsumerGroup, ConsumerMember, Reso
 from semel.core.groups.draft import Draft
 from semel.core.groups.records import GroupEpoch, MetadataChecked, RegexResolved
 from semel.core.groups.replies import ErrorReply, Refused, ResolveRegexes
-from semel.core.patterns import InvalidPattern, compile_pattern
+from semel.core.patterns import InvalidPattern, Pattern, compile_pattern
 from semel.wire.errors import ErrorCode
 
 
@@ -52,7 +51,7 @@ def _must_resolve(draft: Draft, group: ConsumerGroup, regexes: set[str]) -> bool
     )
 
 
-def compile_regex(regex: str) -> re.Pattern[str]:
+def compile_regex(regex: str) -> Pattern:
     try:
         return compile_pattern(regex)
     except InvalidPattern as error:

@@ -1,10 +1,9 @@
 """DescribeTransactions and ListTransactions: what the coordinator knows, filtered (KIP-664)."""
 
-import re
 from collections.abc import Iterable
 
 from semel.core.machine import Decision
-from semel.core.patterns import InvalidPattern, compile_pattern
+from semel.core.patterns import InvalidPattern, Pattern, compile_pattern
 from semel.core.transactions.commands import Found, List
 from semel.core.transactions.transaction import Transaction
 from semel.wire.errors import ErrorCode
@@ -25,7 +24,7 @@ def list_transactions(transactions: Iterable[Transaction], command: List, now_ms
     return Decision(Found(transactions=found))
 
 
-def _matches(txn: Transaction, command: List, pattern: re.Pattern[str] | None, now_ms: int) -> bool:
+def _matches(txn: Transaction, command: List, pattern: Pattern | None, now_ms: int) -> bool:
     if command.states is not None and txn.state not in command.states:
         return False
     if command.producer_ids and txn.producer_id not in command.producer_ids:
