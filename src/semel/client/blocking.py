@@ -18,12 +18,17 @@ from contextlib import contextmanager
 from functools import wraps
 from inspect import iscoroutinefunction
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from semel.client import admin, consumer, producer
 from semel.client import ledger as ledgers
 from semel.client.fetcher import ConsumerRecord
 from semel.client.producer import RecordMetadata
+
+if TYPE_CHECKING:
+    from semel.client.columnar_send import TableMetadata
+
+T = TypeVar("T")
 
 
 class _LoopThread:
@@ -96,29 +101,36 @@ class _Blocking:
         _thread.run(self._client.close())
 
 
-class Delivery:
-    """A record on its way; `result()` waits for it."""
+class Delivery(Generic[T]):
+    """A record or a table on its way; `result()` waits for it."""
 
-    def __init__(self, delivery: producer.Delivery) -> None:
+    def __init__(self, delivery: Any) -> None:
         self._delivery = delivery
 
     def done(self) -> bool:
-        return self._delivery.done()
+        return bool(self._delivery.done())
 
-    def result(self) -> RecordMetadata:
-        async def wait() -> RecordMetadata:
-            return await self._delivery
+    def result(self) -> T:
+        async def wait() -> T:
+            metadata: T = await self._delivery
+            return metadata
 
-        metadata: RecordMetadata = _thread.run(wait())
-        return metadata
+        written: T = _thread.run(wait())
+        return written
 
 
 class Producer(_Blocking):
     TWIN = producer.Producer
 
-    def send(self, topic: str, value: Any = None, key: Any = None, **more: Any) -> Delivery:
+    def send(
+        self, topic: str, value: Any = None, key: Any = None, **more: Any
+    ) -> Delivery[RecordMetadata]:
         """Buffers a record. Waits only for room in the buffer and for a new topic's metadata."""
         return Delivery(_thread.run(self._client.send(topic, value, key, **more)))
+
+    def send_table(self, topic: str | None, table: Any) -> "Delivery[TableMetadata]":
+        """Buffers the rows of an Arrow table; see the asyncio producer's."""
+        return Delivery(_thread.run(self._client.send_table(topic, table)))
 
     def send_many(self, topic: str, records: Any) -> None:
         """Sends (key, value) pairs: one visit to the event loop for all of them."""

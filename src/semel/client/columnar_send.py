@@ -7,6 +7,7 @@ that can be wrong with a table is found before its first row is sent.
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from typing import Any, NamedTuple
@@ -30,8 +31,13 @@ _BINARY = (pa.types.is_binary, pa.types.is_large_binary)
 _LISTS = (pa.types.is_list, pa.types.is_large_list)
 # What one turn of the event loop encodes; others have theirs in between.
 _BYTES_PER_TURN = 1 << 20
+# A row's bound leaves room for long numbers; these are short in nearly every row.
+_USUALLY_LESS = 56
 # Batches being filled, for all partitions together; the fullest leaves when there is no room.
 _OPEN_BYTES = 16 << 20
+
+
+Filled = tuple[TopicPartition, BatchBuilder]
 
 
 class WrittenBatch(NamedTuple):
@@ -98,13 +104,11 @@ class TableSender:
         max_request_size: int,
         compression: Compression,
         partitions_of: Callable[[str], Awaitable[int]],
-        any_partition: Callable[[str, int], int],
         enqueue: Callable[[TopicPartition, BatchBuilder], Awaitable[Batch]],
     ) -> None:
         self._largest_record = max_request_size
         self._compression = compression
         self._partitions_of = partitions_of
-        self._any_partition = any_partition
         self._enqueue = enqueue
         self._capacity = max(1, min(batch_size, max_request_size))
         self._turn = asyncio.Lock()
@@ -119,18 +123,18 @@ class TableSender:
     async def _send(self, topic: str | None, table: pa.Table) -> list[Batch]:
         names = [topic] if topic else table["topic"].unique().to_pylist()
         counts = {name: await self._partitions_of(name) for name in names}
-        bodies: list[Body] = []
-        builders: list[BatchBuilder] = []
+        filled: list[Filled] = []
 
         def emit(body: Body) -> None:
-            bodies.append(body)
-            builders.append(self._builder(body))
+            assert body.partition is not None, "a row that was spread nowhere"
+            place = TopicPartition(body.topic, body.partition)
+            filled.append((place, self._builder(body)))
             pool.give_back(body.slot)  # copied: the next batch may have the memory
 
         pool = self._take_pool()
         lanes = Lanes(counts.__getitem__, emit, pool, kernels.ready())
         now_ms = int(time.time() * 1000)
-        chunks = [chunk async for chunk in self._placed(topic, table, lanes, now_ms)]
+        chunks = [chunk async for chunk in self._placed(topic, names, table, lanes, now_ms)]
         batches: list[Batch] = []
         for rows, places, ends in chunks:
             lanes.kernels = kernels.ready()
@@ -140,9 +144,9 @@ class TableSender:
                 stop = max(start + 1, int(np.searchsorted(ends, before + _BYTES_PER_TURN)))
                 lanes.scatter(rows, places, start, stop, now_ms)
                 start = stop
-                await self._hand_over(bodies, builders, counts, batches)
+                await self._hand_over(filled, batches)
         lanes.finish()
-        await self._hand_over(bodies, builders, counts, batches)
+        await self._hand_over(filled, batches)
         self._pool = pool
         return batches
 
@@ -152,10 +156,11 @@ class TableSender:
         return pool or BufferPool(max(2, _OPEN_BYTES // self._capacity), self._capacity)
 
     async def _placed(
-        self, topic: str | None, table: pa.Table, lanes: Lanes, now_ms: int
+        self, topic: str | None, names: list[str], table: pa.Table, lanes: Lanes, now_ms: int
     ) -> AsyncIterator[tuple[Rows, Array, Array]]:
         """The rows in pieces, their lanes, and how many bytes they take up to each of them."""
         first = 0
+        passed = {name: random.randrange(1 << 40) for name in names}
         for piece in table.to_batches(max_chunksize=lanes.kernels.rows_per_turn):
             try:
                 rows = Rows.of(piece, topic, now_ms)
@@ -171,8 +176,24 @@ class TableSender:
                     ErrorCode.MESSAGE_TOO_LARGE,
                 )
             first += rows.count
+            self._spread(lanes, names, places, sizes, passed)
             yield rows, places, np.cumsum(sizes)
             await asyncio.sleep(0)
+
+    def _spread(
+        self, lanes: Lanes, names: list[str], places: Array, sizes: Array, passed: dict[str, int]
+    ) -> None:
+        """Rows for anywhere stay with one partition for about a batch, then go on to the next.
+
+        Placed like the others, they keep their order among them (KIP-480 for a whole table).
+        """
+        for name in names:
+            of_topic = lanes.of_topic(name)
+            anywhere = np.flatnonzero(places == of_topic.stop)
+            if len(anywhere):
+                ends = passed[name] + np.cumsum(sizes[anywhere] - _USUALLY_LESS)
+                places[anywhere] = of_topic.start + ends // self._capacity % len(of_topic)
+                passed[name] = int(ends[-1])
 
     def _builder(self, body: Body) -> BatchBuilder:
         builder = BatchBuilder(self._compression)
@@ -182,20 +203,10 @@ class TableSender:
         builder.max_timestamp = body.max_ms
         return builder
 
-    async def _hand_over(
-        self,
-        bodies: list[Body],
-        builders: list[BatchBuilder],
-        counts: dict[str, int],
-        batches: list[Batch],
-    ) -> None:
-        for body, builder in zip(bodies, builders, strict=True):
-            partition = body.partition
-            if partition is None:
-                partition = self._any_partition(body.topic, counts[body.topic])
-            batches.append(await self._enqueue(TopicPartition(body.topic, partition), builder))
-        bodies.clear()
-        builders.clear()
+    async def _hand_over(self, filled: list[Filled], batches: list[Batch]) -> None:
+        for partition, builder in filled:
+            batches.append(await self._enqueue(partition, builder))
+        filled.clear()
         await asyncio.sleep(0)
 
 

@@ -8,10 +8,10 @@ async with Consumer("localhost:9092", group_id="g", isolation_level="read_commit
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from semel.client.classic_group import ClassicGroup
 from semel.client.cluster import Cluster
@@ -27,6 +27,10 @@ from semel.core.client.patience import Deadline
 from semel.core.client.subscription import Subscription
 from semel.core.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+T = TypeVar("T")
 _GROUPS: dict[str, type[Group]] = {"classic": ClassicGroup, "consumer": ConsumerGroup}
 
 
@@ -180,16 +184,33 @@ class Consumer:
         deadline = self._cluster.deadline(timeout_ms)
         if self._buffer:
             return [self._buffer.popleft() for _ in range(min(most, len(self._buffer)))]
+        return await self._polled(deadline, lambda: self._fetcher.take(most))
+
+    async def poll_table(self, timeout_ms: float = 0) -> "Table":
+        """What has been fetched, as an Arrow table; needs `semel[arrow]`.
+
+        Columns: topic, partition, offset, timestamp, key, value, headers. Rows are in order within
+        each partition. Up to `fetch_max_bytes` from every broker; an empty table after the timeout.
+        """
+        self._need_started()
+        from semel.client.columnar_receive import take_tables, whole_table
+
+        self._unread_buffered()
+        deadline = self._cluster.deadline(timeout_ms)
+        return whole_table(await self._polled(deadline, lambda: take_tables(self._fetcher)))
+
+    async def _polled(self, deadline: Deadline, take: Callable[[], list[T]]) -> list[T]:
+        """What is there, or arrives before the deadline."""
         while True:
             ready = await self._in_group(deadline)
             if ready:
                 self._look_after()
-            records = self._fetcher.take(most) if ready else []
+            taken = take() if ready else []
             if ready:
                 self._fetcher.send_fetches()
             remaining = deadline.remaining_ms(self._cluster.now_ms())
-            if records or not remaining:
-                return records
+            if taken or not remaining:
+                return taken
             await self._fetcher.wait(min(remaining, 100.0) / 1000)
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
@@ -285,6 +306,11 @@ class Consumer:
         for partition in partitions or tuple(self._states):
             self._state(partition).lose_position(reset)
             self._drop_buffered(partition)
+
+    def _unread_buffered(self) -> None:
+        """What iteration has polled ahead is fetched again by others."""
+        for record in tuple(reversed(self._buffer)):
+            self.seek(TopicPartition(record.topic, record.partition), record.offset)
 
     def _drop_buffered(self, partition: TopicPartition) -> None:
         self._buffer = deque(r for r in self._buffer if (r.topic, r.partition) != partition)

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from semel.client.cluster import FETCH, Cluster
 from semel.client.errors import ClientError, FatalError, RetriableError, error_for
@@ -27,11 +27,12 @@ from semel.net.client_connection import (
     ConnectionLost,
     VersionMismatch,
 )
-from semel.wire.batches import Record, records_of
+from semel.wire.batches import BatchHeader, Record, records_of
 from semel.wire.errors import ErrorCode, ProtocolError
 from semel.wire.messages.fetch import FetchRequest, FetchResponse
 
 _TOPIC_IDS_FROM = 13
+T = TypeVar("T")
 
 
 class ConsumerRecord(NamedTuple):
@@ -47,7 +48,7 @@ class ConsumerRecord(NamedTuple):
 class _Fetched:
     """An answer for one partition, decoded batch by batch as it is polled."""
 
-    __slots__ = ("batches", "end", "partition", "position", "ready")
+    __slots__ = ("batches", "current", "end", "partition", "position", "ready")
 
     def __init__(self, partition: TopicPartition, position: int, batches: Any, end: int) -> None:
         self.partition = partition
@@ -55,6 +56,13 @@ class _Fetched:
         self.batches = batches
         self.end = end
         self.ready: list[ConsumerRecord] = []
+        self.current: BatchHeader | None = None  # the batch that `ready` is of
+
+    def rest(self) -> Iterator[BatchHeader]:
+        """The batches that were not polled, or not wholly."""
+        if self.ready and self.current is not None:
+            yield self.current
+        yield from self.batches
 
 
 class Fetcher:
@@ -103,27 +111,60 @@ class Fetcher:
 
     def take(self, max_records: int) -> list[ConsumerRecord]:
         """Records in the order of each partition, and the positions moved behind them."""
+        taken: list[ConsumerRecord] = []
+        for fetched, state in self._takeable():
+            try:
+                self._take_from(fetched, state, taken, max_records)
+            except ProtocolError as damage:
+                self._damaged(state, damage, tell=not taken)
+                break
+            if len(taken) >= max_records:
+                break
+        return taken
+
+    def take_answers(
+        self, most: int, decode: Callable[[TopicPartition, int, Iterable[BatchHeader]], T]
+    ) -> list[T]:
+        """Whole answers, decoded from their positions on; these move behind them."""
+        taken: list[T] = []
+        for fetched, state in self._takeable():
+            try:
+                batches = list(fetched.rest())
+                taken.append(decode(fetched.partition, state.position, batches))
+            except ProtocolError as damage:
+                self._damaged(state, damage, tell=not taken)
+                break
+            if batches:
+                state.leader_epoch = batches[-1].leader_epoch
+            state.position = fetched.end
+            self._fetched.popleft()
+            if len(taken) >= most:
+                break
+        return taken
+
+    def _takeable(self) -> Iterator[tuple[_Fetched, PartitionState]]:
+        """The first answer that may be polled, until there is none."""
         if self._error is not None:
             error, self._error = self._error, None
             raise error
-        taken: list[ConsumerRecord] = []
-        while self._fetched and len(taken) < max_records:
+        while self._fetched:
             fetched = self._fetched[0]
             state = self.states.get(fetched.partition)
             if state is None or state.position != fetched.position:
                 self._fetched.popleft()  # seeked away or revoked meanwhile
-                continue
-            if state.paused:
+            elif state.paused:
                 self._fetched.rotate(-1)
                 if all(self._is_paused(each) for each in self._fetched):
-                    break
-                continue
-            try:
-                self._take_from(fetched, state, taken, max_records)
-            except ProtocolError as damage:
-                at = f"{fetched.partition} from offset {state.position}"
-                raise FatalError(f"{at} cannot be read: {damage}") from None
-        return taken
+                    return
+            else:
+                yield fetched, state
+
+    def _damaged(self, state: PartitionState, damage: ProtocolError, tell: bool) -> None:
+        """Raises, or leaves that to the next poll: it fetches again, and this one has records."""
+        self._fetched.popleft()
+        if tell:
+            at = f"{state.partition} from offset {state.position}"
+            raise FatalError(f"{at} cannot be read: {damage}") from None
 
     def _is_paused(self, fetched: _Fetched) -> bool:
         state = self.states.get(fetched.partition)
@@ -140,6 +181,7 @@ class Fetcher:
                     self._fetched.popleft()
                     return
                 state.leader_epoch = batch.leader_epoch
+                fetched.current = batch
                 fetched.ready = _of(fetched.partition, records_of(batch), state.position)
                 continue
             room = most - len(taken)

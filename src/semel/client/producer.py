@@ -345,7 +345,6 @@ class Producer:
             max_request_size=self.settings.max_request_size,
             compression=self._accumulator.limits.compression,
             partitions_of=self._topic,
-            any_partition=lambda topic, count: int(random.random() * count),
             enqueue=self._enqueue,
         )
 

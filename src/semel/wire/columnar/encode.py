@@ -123,6 +123,11 @@ class Lanes:
             raise ValueError(f"topic {topic!r} has no partition {rows.partitions[bad]}")
         return lanes
 
+    def of_topic(self, topic: str) -> range:
+        """The lanes of a topic's partitions; the one behind them is for rows that go anywhere."""
+        first = self._first[topic]
+        return range(first, first + self._partitions_of(topic))
+
     def scatter(self, rows: Rows, lanes: Array, row: int, stop: int, now_ms: int) -> None:
         """Writes the rows from `row` up to `stop`."""
         lanes = lanes[:stop]
