@@ -22,8 +22,10 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 from semel import Broker
-from semel.spark import session
+from semel.spark import ExactlyOnceSink, session
 from semel.testing.apache_kafka import ApacheKafka
+from semel.testing.line import Line
+from semel.testing.process import SemelProcess
 
 READ_COMMITTED, READ_UNCOMMITTED = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
 _DRIVER = Path(__file__).with_name("crash_driver.py")
@@ -130,13 +132,13 @@ def world():
     return World
 
 
+# The matrix is one; which broker it is run against is its parameter.
+BOTH = ["semel", pytest.param("apache", marks=pytest.mark.interop)]
 # A transaction that times out is noticed at once instead of after ten seconds.
 _SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
 
 
-@pytest.fixture(
-    scope="session", params=["semel", pytest.param("apache", marks=pytest.mark.interop)]
-)
+@pytest.fixture(scope="session", params=BOTH)
 def kafka(request):
     """Our broker; and with `-m interop` Apache's, which must not be told apart."""
     if request.param == "semel":
@@ -145,6 +147,23 @@ def kafka(request):
     else:
         with ApacheKafka(_SETTINGS) as broker:
             yield World(broker.bootstrap)
+
+
+@pytest.fixture(params=BOTH)
+def mortal(request):
+    """A broker of the test's own, to be killed and started again."""
+    with SemelProcess() if request.param == "semel" else ApacheKafka() as broker:
+        yield broker
+
+
+@pytest.fixture(params=BOTH)
+def line(request):
+    """A line that can lose things, to a broker of the test's own."""
+    with Line() as made:
+        kind = SemelProcess if request.param == "semel" else ApacheKafka
+        with kind({**_SETTINGS, **made.settings}) as broker:
+            made.connect(broker.port)
+            yield made
 
 
 @pytest.fixture(scope="session")
@@ -169,8 +188,9 @@ class Lines:
         self.rows: list[str] = []
         self._files = 0
 
-    def add(self, count: int = 100) -> list[str]:
-        rows = [f"row-{len(self.rows) + i:06d}" for i in range(count)]
+    def add(self, count: int = 100, width: int = 0) -> list[str]:
+        """Rows of a few kB fill their buffers, so that some are sent long before the last."""
+        rows = [f"row-{len(self.rows) + i:06d}".ljust(width, ".") for i in range(count)]
         path = self.directory / f"{self._files:04d}.txt"
         path.write_text("".join(f"{row}\n" for row in rows))
         # Spark takes files by their time of change.
@@ -189,24 +209,119 @@ def lines(tmp_path):
     return Lines(tmp_path / "input")
 
 
-@pytest.fixture
-def run_driver():
-    """Run a driver in its own process until it ends or dies; nothing of it stays behind."""
+class Job:
+    """A query from files into a topic that can be run, stopped and run again."""
 
-    def run(**plan) -> subprocess.CompletedProcess:
-        process = subprocess.Popen(
+    def __init__(self, kafka, lines, spark, directory):
+        self.kafka, self.lines, self.spark = kafka, lines, spark
+        self.topic = kafka.topic()
+        self.application = f"app-{self.topic}"
+        self.checkpoint = directory / "checkpoint"
+
+    def sink(self, **settings):
+        settings = {"topic": self.topic, "application": self.application, **settings}
+        return ExactlyOnceSink(self.kafka.bootstrap, **settings)
+
+    def run(self, rows=None, checkpoint=None, mode="append", sink=None, **settings):
+        sink = sink or self.sink(**settings)
+        rows = self.lines.stream(self.spark) if rows is None else rows
+        writer = rows.writeStream.foreachBatch(sink).outputMode(mode).trigger(availableNow=True)
+        where = str(checkpoint or self.checkpoint)
+        writer.option("checkpointLocation", where).start().awaitTermination()
+        return sink
+
+    def forget_last_commit(self):
+        commits = self.checkpoint / "commits"
+        last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+        for name in (str(last), f".{last}.crc"):
+            (commits / name).unlink(missing_ok=True)
+
+    def assert_exactly_once(self):
+        assert self.kafka.values(self.topic) == Counter(self.lines.rows)
+
+
+@pytest.fixture
+def new_job(lines, spark, tmp_path):
+    """A job on a broker that the test brings."""
+    return lambda kafka: Job(kafka, lines, spark, tmp_path)
+
+
+@pytest.fixture
+def job(kafka, new_job):
+    return new_job(kafka)
+
+
+# A driver lives for seconds: the optimising compiler and the parallel collector do not pay.
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+class Driver:
+    """A driver in a process of its own; nothing of it stays behind."""
+
+    def __init__(self, **plan) -> None:
+        self.process = subprocess.Popen(
             [sys.executable, str(_DRIVER), json.dumps(plan)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            env={**os.environ, "JDK_JAVA_OPTIONS": _SHORT_LIVED},
         )
-        try:
-            output, _ = process.communicate(timeout=300)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        return subprocess.CompletedProcess(process.args, process.returncode, output)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def finish(self) -> subprocess.CompletedProcess:
+        output, _ = self.process.communicate(timeout=600)
+        return subprocess.CompletedProcess(self.process.args, self.process.returncode, output)
+
+    def wait_until_stopped(self) -> None:
+        _, status = os.waitpid(self.process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status), f"it ended with {status}:\n{self.process.stdout.read()}"
+
+    def go_on(self) -> None:
+        os.kill(self.process.pid, signal.SIGCONT)
+
+
+@pytest.fixture
+def driver():
+    return Driver
+
+
+@pytest.fixture
+def run_driver():
+    """Run a driver until it ends or dies."""
+
+    def run(**plan) -> subprocess.CompletedProcess:
+        with Driver(**plan) as running:
+            return running.finish()
 
     return run
+
+
+@pytest.fixture
+def plan(kafka, new_plan):
+    return new_plan(kafka)
+
+
+@pytest.fixture
+def new_plan(lines, tmp_path):
+    """What a driver is told: the same job for every driver of a test."""
+
+    def make(kafka) -> dict:
+        topic = kafka.topic()
+        return {
+            "bootstrap": kafka.bootstrap,
+            "topic": topic,
+            "application": f"crash-{topic}",
+            "input": str(lines.directory),
+            "checkpoint": str(tmp_path / "checkpoint"),
+            "scratch": str(tmp_path / "scratch"),
+        }
+
+    return make

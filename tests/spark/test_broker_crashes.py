@@ -5,16 +5,8 @@ from collections import Counter
 import pytest
 
 from semel.spark import ExactlyOnceSink, start
-from semel.testing.apache_kafka import ApacheKafka
-from semel.testing.process import SemelProcess
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
-
-
-@pytest.fixture(params=["semel", pytest.param("apache", marks=pytest.mark.interop)])
-def mortal(request):
-    with SemelProcess() if request.param == "semel" else ApacheKafka() as broker:
-        yield broker
 
 
 @pytest.mark.parametrize(
