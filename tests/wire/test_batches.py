@@ -16,6 +16,7 @@ from semel.wire.batches import (
     OldFormatError,
     Record,
     advance_sequence,
+    build_one,
     control_batch,
     decoded_records,
     header_at,
@@ -316,3 +317,16 @@ def test_random_bodies_end_in_a_protocol_error(body: bytes) -> None:
         data[8:12] = (len(data) - 12).to_bytes(4, "big")
         data[22] = codec
         read_all(bytes(data))
+
+
+@given(
+    key=st.none() | st.binary(max_size=3000),
+    value=st.none() | st.binary(max_size=3000),
+    timestamp=st.integers(0, 2**62),
+)
+def test_a_batch_of_one_is_what_the_builder_builds(
+    key: bytes | None, value: bytes | None, timestamp: int
+) -> None:
+    builder = BatchBuilder()
+    builder.append(key, value, timestamp)
+    assert build_one(key, value, timestamp) == builder.build()

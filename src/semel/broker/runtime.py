@@ -21,7 +21,14 @@ from semel.core.machine import Codec, Decision, LogEntry, Machine
 from semel.core.partition.admission import Refusal
 from semel.core.partition.verification import Guard
 from semel.store.interface import DURABLE, Ticket
-from semel.wire.batches import NO_PRODUCER_ID, BatchBuilder, BatchHeader, parse_marker, records_of
+from semel.wire.batches import (
+    NO_PRODUCER_ID,
+    BatchBuilder,
+    BatchHeader,
+    build_one,
+    parse_marker,
+    records_of,
+)
 from semel.wire.errors import ErrorCode
 
 log = logging.getLogger("semel.runtime")
@@ -234,6 +241,9 @@ class Shard:
 
 def _batches(entries: list[LogEntry], now_ms: int) -> Iterator[bytearray]:
     """A batch belongs to one producer's transaction, or to none."""
+    if len(entries) == 1 and entries[0].producer_id == NO_PRODUCER_ID:
+        yield build_one(entries[0].key, entries[0].value, now_ms)
+        return
     builder, producer = BatchBuilder(), entries[0][2:]
     for entry in entries:
         if entry[2:] != producer or builder.size > LARGEST_BATCH:

@@ -13,12 +13,10 @@ Replaying the log through `apply` therefore rebuilds the machine exactly. This i
 broker simulable, and group commit free.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """What a command leads to: an answer, records to make durable, orders to carry out after."""
 
     reply: Any = None

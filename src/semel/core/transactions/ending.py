@@ -86,9 +86,10 @@ def owed_markers(txn: Transaction) -> WriteMarkers:
 
 
 def _end_version_1(txn: Transaction, command: EndTxn, now_ms: int) -> Decision:
-    if command.producer_id != txn.owner[0]:
+    owner_id, owner_epoch = txn.owner
+    if command.producer_id != owner_id:
         return Decision(Reply(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
-    if command.epoch != txn.owner[1]:
+    if command.epoch != owner_epoch:
         return Decision(Reply(ErrorCode.PRODUCER_FENCED))
     if txn.state is ONGOING:
         prepared = txn.moved(

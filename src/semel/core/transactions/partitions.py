@@ -59,9 +59,12 @@ def verify_partitions(txn: Transaction | None, command: VerifyPartitions) -> Dec
 
 def refusal(txn: Transaction | None, producer_id: int, epoch: int) -> ErrorCode | None:
     """Whether this producer may work in the id's transaction now."""
-    if txn is None or producer_id != txn.owner[0]:
+    if txn is None:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    if epoch != txn.owner[1]:
+    owner_id, owner_epoch = txn.owner
+    if producer_id != owner_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if epoch != owner_epoch:
         return ErrorCode.PRODUCER_FENCED
     if txn.prepared:
         return ErrorCode.CONCURRENT_TRANSACTIONS

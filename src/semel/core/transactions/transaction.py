@@ -89,11 +89,18 @@ class Transaction(NamedTuple):
         """The next value: every move notes its time and the producer id it started from, as Kafka's
         prepareTransitionTo does, and none but those in MOVES is made."""
         assert state in MOVES[self.state], f"{self.transactional_id}: {self.state!r} -> {state!r}"
-        changes.setdefault("cause", None)
-        return self._replace(
-            state=state, updated_at_ms=now_ms, previous_producer_id=self.producer_id, **changes
-        )
+        values = list(self)
+        values[_STATE], values[_UPDATED_AT], values[_CAUSE] = state, now_ms, None
+        values[_PREVIOUS_PRODUCER_ID] = self.producer_id
+        for name, value in changes.items():
+            values[_PLACE[name]] = value
+        return tuple.__new__(Transaction, values)  # `_replace` takes three times as long
 
     def fenced(self, reason: str) -> Cause:
         """What its present owner shall be told."""
         return Cause(*self.owner, reason)
+
+
+_PLACE = {name: place for place, name in enumerate(Transaction._fields)}
+_STATE, _UPDATED_AT, _CAUSE = _PLACE["state"], _PLACE["updated_at_ms"], _PLACE["cause"]
+_PREVIOUS_PRODUCER_ID = _PLACE["previous_producer_id"]

@@ -21,6 +21,8 @@ _MAX_TIMESTAMP_AT = 35
 _PRODUCER_AT = 43
 
 _HEADER = Struct(">qiibIhiqqqhii")
+_CRC_AND_BEFORE = Struct(">qiibI")
+_CRC_COVERED = Struct(">hiqqqhii")
 _LENGTH = Struct(">i")
 _OFFSET_LENGTH_EPOCH = Struct(">qii")
 _CRC = Struct(">I")
@@ -266,6 +268,25 @@ def restamp(buffer: bytearray, producer_id: int, producer_epoch: int, base_seque
     """
     _PRODUCER.pack_into(buffer, _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
     _CRC.pack_into(buffer, _CRC_AT, crc32c(memoryview(buffer)[_CRC_COVERS_FROM:]))
+
+
+def batch_of_one(
+    record: bytes,
+    timestamp: int,
+    attributes: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_offset: int,
+    leader_epoch: int,
+) -> bytearray:
+    """The header, for an encoded record that has no sequence, and the record."""
+    covered = _CRC_COVERED.pack(
+        attributes, 0, timestamp, timestamp, producer_id, producer_epoch, NO_SEQUENCE, 1
+    )
+    covered += record
+    length = len(covered) + _CRC_COVERS_FROM - _BEFORE_LENGTH_COUNTS
+    start = _CRC_AND_BEFORE.pack(base_offset, length, leader_epoch, 2, crc32c(covered))
+    return bytearray(start + covered)
 
 
 def write_header(

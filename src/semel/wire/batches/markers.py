@@ -4,8 +4,8 @@ from enum import IntEnum
 from struct import Struct
 from typing import NamedTuple
 
-from semel.wire.batches.builder import BatchBuilder
-from semel.wire.batches.header import NO_EPOCH, BatchHeader
+from semel.wire.batches.builder import build_one
+from semel.wire.batches.header import NO_EPOCH, Attribute, BatchHeader
 from semel.wire.batches.records import records_of
 from semel.wire.errors import ProtocolError
 
@@ -17,6 +17,11 @@ _VERSION = 0
 class ControlType(IntEnum):
     ABORT = 0
     COMMIT = 1
+
+
+_COMMIT_KEY = _KEY.pack(_VERSION, ControlType.COMMIT)
+_ABORT_KEY = _KEY.pack(_VERSION, ControlType.ABORT)
+_MARKER_ATTRIBUTES = int(Attribute.TRANSACTIONAL | Attribute.CONTROL)
 
 
 class Marker(NamedTuple):
@@ -43,17 +48,13 @@ def control_batch(
     leader_epoch: int = NO_EPOCH,
 ) -> bytearray:
     """A batch of one record: the marker that Kafka's EndTransactionMarker writes."""
-    builder = BatchBuilder()
-    builder.append(
-        _KEY.pack(_VERSION, ControlType.COMMIT if commit else ControlType.ABORT),
+    return build_one(
+        _COMMIT_KEY if commit else _ABORT_KEY,
         _END_TRANSACTION_MARKER.pack(_VERSION, coordinator_epoch),
         timestamp,
-    )
-    return builder.build(
+        attributes=_MARKER_ATTRIBUTES,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
-        transactional=True,
-        control=True,
         base_offset=base_offset,
         leader_epoch=leader_epoch,
     )
