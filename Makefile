@@ -27,19 +27,20 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 interop: $(READY)  ## Apache Kafka, its tools, Java and Go clients (Maven and Go fetch them)
-	$(PYTEST) -m "interop and not soak" --timeout 300
+	$(PYTEST) -m interop --timeout 300
 
 bench: $(READY)  ## side by side with Apache Kafka; takes a quiet machine
 	$(BIN)/python -m benchmarks
 
 soak: $(READY)  ## long runs: kill -9 in a loop, the whole crash matrix
-	$(PYTEST) -m soak --timeout 3600
+	$(PYTEST) -m "(soak or spark) and not interop" --timeout 3600
 
 sim: $(READY)  ## N seeds of every simulation: make sim N=20000
 	SEMEL_SEEDS=$(N) $(PYTEST) tests/simulation --timeout 7200 -n 2
 
 mutants: $(READY)  ## break the code on purpose and see what notices
 	$(BIN)/python tests/mutants/run.py
+	$(BIN)/python tests/spark/mutants.py
 
 fuzz: $(READY)  ## a million malformed messages
 	$(BIN)/python tests/wire/fuzz.py --cases 1000000
