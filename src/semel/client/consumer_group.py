@@ -248,7 +248,7 @@ class ConsumerGroup(Group):
             self._next_beat = 0.0
             self._wake.set()
             return self._is_member
-        if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
+        if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND):
             self.membership.expelled()
             self.on_news()
         return code.retriable

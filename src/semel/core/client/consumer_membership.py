@@ -156,7 +156,7 @@ class ConsumerMembership:
         self.lost()
         if code in (E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE):
             return Next.FIND
-        if code in (E.UNKNOWN_MEMBER_ID, E.FENCED_MEMBER_EPOCH):
+        if code in (E.UNKNOWN_MEMBER_ID, E.FENCED_MEMBER_EPOCH, E.GROUP_ID_NOT_FOUND):
             self.expelled()
             return Next.JOIN
         if code.retriable:
