@@ -1,6 +1,8 @@
 """Records of __consumer_offsets: Kafka's kinds and versions, and back to the same record."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from semel.core.groups.classic_group import ClassicGroup, ClassicMember, GroupMetadata
 from semel.core.groups.consumer_group import ClassicMetadata, ConsumerMember, ResolvedRegex
@@ -25,9 +27,10 @@ from semel.core.groups.records import (
     TransactionMarker,
 )
 from semel.core.groups.states import MemberState
-from semel.core.groups.topics import Topics
+from semel.core.groups.topics import NO_TOPIC_ID, Topics
 from semel.core.machine import LogEntry
 from semel.testing.group_bench import topic_id
+from semel.wire.records.consumer_offsets import OffsetCommitValue
 
 T = topic_id("t")
 SUBSCRIBED = ConsumerMember(
@@ -117,3 +120,26 @@ def test_partitions_written_before_their_epochs_were_have_the_members_epoch():
     Value(member_epoch=7, previous_member_epoch=6, assigned_partitions=[owned]).encode(out, 0)
     key, _ = to_bytes(CurrentAssignmentDeleted("g", "m"))
     assert from_bytes(key, bytes(out)).member.assigned == {T: {0: 7, 1: 7}}
+
+
+@given(
+    offset=st.integers(0, 2**62),
+    leader_epoch=st.integers(-1, 2**31 - 1),
+    metadata=st.text(max_size=300),
+    commit_ms=st.integers(0, 2**62),
+    topic_id=st.just(NO_TOPIC_ID) | st.uuids(),
+)
+def test_an_offset_packed_by_hand_is_what_the_general_encoder_writes(
+    offset, leader_epoch, metadata, commit_ms, topic_id
+):
+    record = OffsetCommitted("g", "t", 0, offset, leader_epoch, metadata, commit_ms, -1, topic_id)
+    general = OffsetCommitValue(
+        offset=offset,
+        leader_epoch=leader_epoch,
+        metadata=metadata,
+        commit_timestamp=commit_ms,
+        topic_id=topic_id,
+    )
+    expected = bytearray(b"\0\4")
+    general.encode(expected, 4)
+    assert to_bytes(record)[1] == expected

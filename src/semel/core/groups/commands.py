@@ -114,7 +114,7 @@ class RegexesResolved:
         return ErrorReply(error, message)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every commit
 class OffsetToCommit:
     topic: str
     partition: int
@@ -124,7 +124,7 @@ class OffsetToCommit:
     topic_id: UUID = NO_TOPIC_ID
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every commit
 class OffsetCommit:
     group_id: str
     offsets: tuple[OffsetToCommit, ...] = ()
@@ -138,7 +138,7 @@ class OffsetCommit:
         return CommitReply((error,) * len(self.offsets))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every commit
 class TxnOffsetCommit:
     group_id: str
     producer_id: int

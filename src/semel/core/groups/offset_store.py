@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every commit
 class CommittedOffset:
     offset: int
     leader_epoch: int

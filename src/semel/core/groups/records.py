@@ -14,7 +14,7 @@ from semel.core.groups.timers import Deadline, Key
 from semel.core.groups.topics import NO_TOPIC_ID, Topics
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every commit
 class OffsetCommitted:
     """With a producer id: pending until the marker of that producer's transaction."""
 
@@ -121,7 +121,7 @@ class TransactionMarker:
     commit: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every commit
 class TimerSet:
     key: Key
     deadline: Deadline | None

@@ -82,7 +82,7 @@ class HeartbeatReply:
     assignment: dict[UUID, list[int]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every commit
 class CommitReply:
     """One error per offset, in the order they were asked."""
 
