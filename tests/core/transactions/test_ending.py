@@ -231,6 +231,21 @@ class TestMixedVersions:
         assert ongoing.commit(version=2).reply.error is E.INVALID_TXN_STATE
 
 
+    @BOTH
+    def test_a_version_2_producer_is_not_given_the_epoch_of_its_version_1_heir(
+        self, ongoing_2, outcome
+    ):
+        """Seeds 100427 and 100540 of the simulated worlds: Kafka takes this for a retry."""
+        ongoing_2.end(outcome)
+        ongoing_2.finish()
+        heir = ongoing_2.init().reply
+        ongoing_2.add(PAYMENTS, epoch=heir.epoch, version=0)
+        ongoing_2.end(outcome, epoch=heir.epoch, version=0)
+        ongoing_2.finish()
+        late = ongoing_2.end(outcome, epoch=heir.epoch - 1)
+        assert late.reply.error is E.PRODUCER_FENCED
+
+
 class TestCompleting:
     @BOTH
     def test_markers_written_complete_the_transaction(self, ongoing, outcome):

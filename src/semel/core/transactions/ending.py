@@ -126,8 +126,12 @@ def _end_version_2(
 
 
 def _is_retry(txn: Transaction, command: EndTxn) -> bool:
-    """It carries the producer id and epoch from before the bump that the first attempt made."""
-    if txn.state in (EMPTY, ONGOING):
+    """It carries the producer id and epoch from before the bump that the first attempt made.
+
+    An end of version 1 makes no bump: the epoch before it is that of a predecessor, who must not be
+    told the ids of the producer that took its place (Kafka 4.3 tells them).
+    """
+    if txn.state in (EMPTY, ONGOING) or txn.client_version < VERSION_2:
         return False
     after = (command.producer_id, command.epoch + 1)
     if after == txn.owner:
