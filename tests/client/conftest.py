@@ -9,18 +9,28 @@ from semel.client import Admin, NewTopic
 from semel.testing.apache_kafka import ApacheKafka
 from semel.testing.process import SemelProcess
 
+# Members of consumer groups (KIP-848) hear of changes with their heartbeats: have them often.
+QUICK_GROUPS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "200",
+}
+
 MakeTopic = Callable[..., Awaitable[str]]
 
 
 @pytest.fixture(scope="session")
 def semel_broker() -> Iterator[SemelProcess]:
-    with SemelProcess({"group.initial.rebalance.delay.ms": "0"}) as broker:
+    with SemelProcess(QUICK_GROUPS) as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
 def kafka_broker() -> Iterator[ApacheKafka]:
-    with ApacheKafka({"group.initial.rebalance.delay.ms": "0"}) as broker:
+    with ApacheKafka(QUICK_GROUPS) as broker:
         yield broker
 
 

@@ -161,9 +161,13 @@ class ClassicGroup(Group):
     # Staying and leaving
 
     async def _beat(self) -> None:
-        """Runs beside the application; whatever it learns takes effect in the next poll."""
+        """Runs beside the application; whatever it learns takes effect in the next poll.
+
+        Also while the group waits for this member to join again: an application that is busy is
+        not dead, and one that is stuck must not hold the others up.
+        """
         membership = self.membership
-        while not membership.wants_to_join:
+        while membership.generation >= 0:
             await asyncio.sleep(self.settings.heartbeat_interval_ms / 1000)
             if self._idle_ms() > self.settings.max_poll_interval_ms:
                 # The application is stuck: let the others have its partitions.
@@ -188,6 +192,8 @@ class ClassicGroup(Group):
                 elif following is Next.FAIL:
                     self.failure = error_for(code, f"group {self.group_id!r} lost this member")
                     membership.reset()
+            if membership.wants_to_join:
+                self.on_news()
         self.on_news()
 
     async def _stop_heart(self) -> None:

@@ -14,27 +14,25 @@ and going back when the group moved on or the commit failed. The same records th
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import fields
 from types import TracebackType
 from typing import Any, Self
 
 from semel.client.consumer import Consumer
-from semel.client.errors import AbortableError, ClientError, RetriableError
+from semel.client.errors import AbortableError, ClientError, RetriableError, UsageError
 from semel.client.fetcher import ConsumerRecord
 from semel.client.producer import Delivery, Producer
+from semel.client.settings import ConsumerSettings, ProducerSettings
 from semel.core.client.patience import Backoff
 from semel.core.client.transactions import State
 from semel.core.client.types import OffsetAndMetadata, TopicPartition
 
-# Settings that only one of the two clients knows.
-_PRODUCER_ONLY = frozenset(
-    {"linger_ms", "batch_size", "compression_type", "transaction_timeout_ms", "buffer_memory",
-     "max_block_ms", "max_request_size", "delivery_timeout_ms"}
-)  # fmt: skip
-_CONSUMER_ONLY = frozenset(
-    {"auto_offset_reset", "max_poll_records", "session_timeout_ms", "heartbeat_interval_ms",
-     "max_poll_interval_ms", "partition_assignment_strategy", "group_instance_id",
-     "fetch_max_wait_ms", "fetch_max_bytes", "fetch_min_bytes", "max_partition_fetch_bytes"}
-)  # fmt: skip
+_PRODUCER = frozenset(field.name for field in fields(ProducerSettings))
+_CONSUMER = frozenset(field.name for field in fields(ConsumerSettings))
+# What makes it exactly once is not for the caller to change.
+_DECIDED = frozenset(
+    {"group_id", "transactional_id", "isolation_level", "enable_auto_commit", "enable_idempotence"}
+)
 
 
 class TransactBatch:
@@ -176,24 +174,26 @@ def transact(
     settings: Mapping[str, Any] | None = None,
     **given: Any,
 ) -> Transact:
-    """The loop above. Two processes need two transactional ids; they may share the group."""
-    both = {n: v for n, v in given.items() if n not in _PRODUCER_ONLY | _CONSUMER_ONLY}
-    for_consumer = {n: v for n, v in given.items() if n in _CONSUMER_ONLY}
-    for_producer = {n: v for n, v in given.items() if n in _PRODUCER_ONLY}
+    """The loop above. Two processes need two transactional ids; they may share the group.
+
+    All settings of `Consumer` and `Producer` are keywords, or Java-style names in `settings`.
+    """
+    named = {name.replace(".", "_"): value for name, value in (settings or {}).items()} | given
+    unknown = named.keys() - _PRODUCER - _CONSUMER
+    if unknown:
+        raise UsageError(f"unknown setting {', '.join(sorted(unknown))}")
+    fixed = named.keys() & _DECIDED
+    if fixed:
+        raise UsageError(f"{', '.join(sorted(fixed))}: transact decides this itself")
+    for_consumer = {name: value for name, value in named.items() if name in _CONSUMER}
+    for_producer = {name: value for name, value in named.items() if name in _PRODUCER}
     consumer = Consumer(
         bootstrap_servers,
-        settings=settings,
-        **{"auto_offset_reset": "earliest", **both, **for_consumer},
+        **{"auto_offset_reset": "earliest", **for_consumer},
         group_id=group,
         isolation_level="read_committed",
         enable_auto_commit=False,
     )
-    producer = Producer(
-        bootstrap_servers,
-        settings=settings,
-        transactional_id=transactional_id,
-        **both,
-        **for_producer,
-    )
+    producer = Producer(bootstrap_servers, transactional_id=transactional_id, **for_producer)
     names = [inputs] if isinstance(inputs, str) else list(inputs)
     return Transact(consumer, producer, names)
