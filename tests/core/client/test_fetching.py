@@ -5,11 +5,14 @@ from uuid import UUID
 from semel.core.client.fetching import (
     EARLIEST,
     Aborted,
+    EpochEnd,
     FetchSession,
     PartitionState,
     Remedy,
+    Truncation,
     Wanted,
     end_of,
+    look_for_truncation,
     remedy_for,
     visible_batches,
 )
@@ -133,6 +136,27 @@ def test_a_partition_is_fetched_only_with_a_position() -> None:
     assert not state.is_fetchable
 
 
+def test_a_position_is_doubted_when_another_leader_has_the_log() -> None:
+    state = PartitionState(P)
+    assert not state.is_doubtful(3)  # there is no position
+    state.seek(5)
+    assert not state.is_doubtful(3)  # nor an epoch to ask by
+    state.seek(5, leader_epoch=2)
+    assert not state.is_doubtful(-1)  # the broker tells no epochs
+    assert state.is_doubtful(3)
+    assert look_for_truncation(state, EpochEnd(2, 5), asked_of=3) is None
+    assert not state.is_doubtful(3)
+    assert state.is_doubtful(4)
+
+
+def test_a_log_that_ends_before_the_position_was_truncated() -> None:
+    state = PartitionState(P)
+    state.seek(5, leader_epoch=2)
+    assert look_for_truncation(state, EpochEnd(1, 4), asked_of=3) == Truncation(P, 5, 4)
+    assert look_for_truncation(state, EpochEnd(-1, -1), asked_of=3) == Truncation(P, 5, None)
+    assert state.is_doubtful(3)
+
+
 def answer(leader: int, epoch: int, code: E = E.NONE, topic_id: int = 1) -> MetadataResponse:
     return MetadataResponse(
         brokers=[
@@ -167,6 +191,15 @@ def test_an_older_leader_does_not_replace_a_newer_one() -> None:
     assert leader(metadata) == 2
     metadata.leader_moved(P, 1, 7)
     assert leader(metadata) == 1
+
+
+def test_topics_that_are_gone_are_forgotten_when_all_were_asked_for() -> None:
+    metadata = ClusterMetadata()
+    metadata.update(answer(1, 5), 0)
+    metadata.update(answer(2, 4), 0, complete=True)
+    assert leader(metadata) == 1  # still the later one
+    metadata.update(MetadataResponse(topics=[]), 0, complete=True)
+    assert metadata.partition_count("t") == 0
 
 
 def test_a_topic_made_anew_begins_with_nothing_known() -> None:
