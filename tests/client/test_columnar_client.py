@@ -83,7 +83,7 @@ async def test_rows_go_where_single_records_would(bootstrap: str, make_topic: Ma
     topic = await make_topic(5)
     keys = [b"key %d" % number for number in range(500)]
     table = pa.table({"key": keys, "partition": [None] * 499 + [3]})
-    async with Producer(bootstrap, batch_size=1_000) as producer:
+    async with Producer(bootstrap, table_batch_size=1_000) as producer:
         await (await producer.send_table(topic, table))
     async with reader(bootstrap, topic, 5) as consumer:
         found = await receive(consumer, 500)
@@ -102,6 +102,15 @@ async def test_rows_may_name_their_topics(bootstrap: str, make_topic: MakeTopic)
         await (await producer.send_table(None, table))
     async with reader(bootstrap, first) as consumer:
         assert (await receive(consumer, 2))["value"].to_pylist() == [b"1", b"3"]
+
+
+async def test_rows_without_keys_use_all_partitions(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(4)
+    table = pa.table({"value": [b"%05d" % number * 20 for number in range(2_000)]})
+    async with Producer(bootstrap, table_batch_size=2_000) as producer:
+        written = await (await producer.send_table(topic, table))
+    assert {batch.partition for batch in written.batches} == {0, 1, 2, 3}
+    assert len(written.batches) < 200  # they stay with a partition for a batch: 17 rows of these
 
 
 async def test_tables_and_records_keep_their_order(bootstrap: str, make_topic: MakeTopic) -> None:
@@ -189,6 +198,8 @@ async def test_what_is_wrong_with_a_table_is_said_before_anything_is_sent(
         ):
             with pytest.raises(UsageError, match=words):
                 await producer.send_table(topic, pa.table(columns))
+        with pytest.raises(UsageError, match="a row names no topic"):
+            await producer.send_table(None, pa.table({"topic": [topic, None]}))
         with pytest.raises(UsageError, match="no column topic"):
             await producer.send_table(None, pa.table({"value": good}))
         with pytest.raises(UsageError, match="takes an Arrow table"):
@@ -233,7 +244,7 @@ async def test_a_table_larger_than_the_buffer_waits_for_room(
 ) -> None:
     topic = await make_topic(3)
     table = pa.table({"value": [b"%05d" % number * 40 for number in range(4_000)]})
-    async with Producer(bootstrap, buffer_memory=50_000, batch_size=10_000) as producer:
+    async with Producer(bootstrap, buffer_memory=50_000, table_batch_size=10_000) as producer:
         delivery = await producer.send_table(topic, table)
         assert producer._accumulator.buffered <= 50_000
         assert (await delivery).rows == 4_000
@@ -242,13 +253,24 @@ async def test_a_table_larger_than_the_buffer_waits_for_room(
         assert sorted(found["value"].to_pylist()) == table["value"].to_pylist()
 
 
+async def test_many_megabytes_arrive_whole(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(3)
+    values = [b"%05d" % number * 205 for number in range(10_000)]
+    async with Producer(bootstrap) as producer:
+        await producer.send_table(topic, pa.table({"value": values}))
+        await producer.flush()
+    async with reader(bootstrap, topic, 3) as consumer:
+        found = await receive(consumer, len(values))
+        assert sorted(found["value"].to_pylist()) == values
+
+
 async def test_a_broker_that_never_answers_ends_a_table_in_time_and_within_its_memory(
     bootstrap: str, make_topic: MakeTopic
 ) -> None:
     topic = await make_topic()
     table = pa.table({"value": [b"x" * 1_000] * 1_000})
     async with Producer(
-        bootstrap, buffer_memory=100_000, batch_size=10_000, max_block_ms=200
+        bootstrap, buffer_memory=100_000, table_batch_size=10_000, max_block_ms=200
     ) as producer:
         await producer.partitions_for(topic)
         producer._sender._turn = lambda: None  # as if every answer were outstanding
@@ -284,7 +306,7 @@ async def test_polls_iteration_and_tables_may_be_mixed(
 
 async def test_concurrent_tables_arrive_whole(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic()
-    async with Producer(bootstrap, batch_size=500) as producer:
+    async with Producer(bootstrap, table_batch_size=500) as producer:
 
         async def send(number: int) -> None:
             values = [b"%d %d" % (number, row) for row in range(100)]

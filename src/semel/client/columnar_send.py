@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,8 +33,9 @@ _LISTS = (pa.types.is_list, pa.types.is_large_list)
 _BYTES_PER_TURN = 1 << 20
 # A row's bound leaves room for long numbers; these are short in nearly every row.
 _USUALLY_LESS = 56
-# Batches being filled, for all partitions together; the fullest leaves when there is no room.
+# Batches being filled, for all partitions together: where these are many, batches are smaller.
 _OPEN_BYTES = 16 << 20
+_SMALLEST_BATCH = 16 << 10
 
 
 Filled = tuple[TopicPartition, BatchBuilder]
@@ -101,6 +102,7 @@ class TableSender:
         self,
         *,
         batch_size: int,
+        buffer_memory: int,
         max_request_size: int,
         compression: Compression,
         partitions_of: Callable[[str], Awaitable[int]],
@@ -110,104 +112,134 @@ class TableSender:
         self._compression = compression
         self._partitions_of = partitions_of
         self._enqueue = enqueue
-        self._capacity = max(1, min(batch_size, max_request_size))
+        self._largest_batch = min(batch_size, max_request_size)
+        self._open_bytes = min(_OPEN_BYTES, buffer_memory)
         self._turn = asyncio.Lock()
         self._pool: BufferPool | None = None
 
     async def send(self, topic: str | None, table: Any) -> list[Batch]:
         """The batches that the table became; all are buffered when this returns."""
         rows = checked(topic, table)
+        if not rows.num_rows:
+            return []
         async with self._turn:
             return await self._send(topic, rows)
 
     async def _send(self, topic: str | None, table: pa.Table) -> list[Batch]:
         names = [topic] if topic else table["topic"].unique().to_pylist()
         counts = {name: await self._partitions_of(name) for name in names}
-        filled: list[Filled] = []
-
-        def emit(body: Body) -> None:
-            assert body.partition is not None, "a row that was spread nowhere"
-            place = TopicPartition(body.topic, body.partition)
-            filled.append((place, self._builder(body)))
-            pool.give_back(body.slot)  # copied: the next batch may have the memory
-
-        pool = self._take_pool()
-        lanes = Lanes(counts.__getitem__, emit, pool, kernels.ready())
-        now_ms = int(time.time() * 1000)
-        chunks = [chunk async for chunk in self._placed(topic, names, table, lanes, now_ms)]
+        pool = self._take_pool(sum(counts.values()))
+        encoding = _Encoding(topic, counts, pool, self._compression)
+        pieces: list[_Piece] = []
+        first_row = 0
+        for part in table.to_batches(max_chunksize=kernels.ready().rows_per_turn):
+            pieces.append(encoding.place(part, first_row, self._largest_record))
+            first_row += part.num_rows
+            await asyncio.sleep(0)
         batches: list[Batch] = []
-        for rows, places, ends in chunks:
-            lanes.kernels = kernels.ready()
-            start = 0
-            while start < rows.count:
-                before = ends[start - 1] if start else 0
-                stop = max(start + 1, int(np.searchsorted(ends, before + _BYTES_PER_TURN)))
-                lanes.scatter(rows, places, start, stop, now_ms)
-                start = stop
-                await self._hand_over(filled, batches)
-        lanes.finish()
-        await self._hand_over(filled, batches)
+        for piece in pieces:
+            for start, stop in piece.turns():
+                encoding.encode(piece, start, stop)
+                await self._hand_over(encoding.filled, batches)
+        encoding.finish()
+        await self._hand_over(encoding.filled, batches)
         self._pool = pool
         return batches
 
-    def _take_pool(self) -> BufferPool:
-        """Used again by the next call; one that failed leaves open batches behind in it."""
+    def _take_pool(self, partitions: int) -> BufferPool:
+        """One buffer a partition. Used again by the next call; a failed one leaves open batches."""
+        share = max(_SMALLEST_BATCH, self._open_bytes // partitions)
+        capacity = max(1, min(self._largest_batch, share))
         pool, self._pool = self._pool, None
-        return pool or BufferPool(max(2, _OPEN_BYTES // self._capacity), self._capacity)
-
-    async def _placed(
-        self, topic: str | None, names: list[str], table: pa.Table, lanes: Lanes, now_ms: int
-    ) -> AsyncIterator[tuple[Rows, Array, Array]]:
-        """The rows in pieces, their lanes, and how many bytes they take up to each of them."""
-        first = 0
-        passed = {name: random.randrange(1 << 40) for name in names}
-        for piece in table.to_batches(max_chunksize=lanes.kernels.rows_per_turn):
-            try:
-                rows = Rows.of(piece, topic, now_ms)
-                places = lanes.assign(rows)
-            except (ValueError, TypeError) as error:
-                raise UsageError(f"the table cannot be sent: {error}") from None
-            sizes = rows.bounds(0, rows.count)
-            if len(sizes) and sizes.max() > self._largest_record:
-                row = int(sizes.argmax())
-                raise FatalError(
-                    f"row {first + row} of the table takes up to {sizes[row]} bytes, more than "
-                    f"max_request_size, {self._largest_record}",
-                    ErrorCode.MESSAGE_TOO_LARGE,
-                )
-            first += rows.count
-            self._spread(lanes, names, places, sizes, passed)
-            yield rows, places, np.cumsum(sizes)
-            await asyncio.sleep(0)
-
-    def _spread(
-        self, lanes: Lanes, names: list[str], places: Array, sizes: Array, passed: dict[str, int]
-    ) -> None:
-        """Rows for anywhere stay with one partition for about a batch, then go on to the next.
-
-        Placed like the others, they keep their order among them (KIP-480 for a whole table).
-        """
-        for name in names:
-            of_topic = lanes.of_topic(name)
-            anywhere = np.flatnonzero(places == of_topic.stop)
-            if len(anywhere):
-                ends = passed[name] + np.cumsum(sizes[anywhere] - _USUALLY_LESS)
-                places[anywhere] = of_topic.start + ends // self._capacity % len(of_topic)
-                passed[name] = int(ends[-1])
-
-    def _builder(self, body: Body) -> BatchBuilder:
-        builder = BatchBuilder(self._compression)
-        builder.body += body.records
-        builder.count = body.count
-        builder.base_timestamp = body.base_ms
-        builder.max_timestamp = body.max_ms
-        return builder
+        if pool is None or (pool.buffers, pool.capacity) != (partitions, capacity):
+            pool = BufferPool(partitions, capacity)
+        return pool
 
     async def _hand_over(self, filled: list[Filled], batches: list[Batch]) -> None:
         for partition, builder in filled:
             batches.append(await self._enqueue(partition, builder))
         filled.clear()
         await asyncio.sleep(0)
+
+
+class _Piece(NamedTuple):
+    """Some rows of a table, their lanes, and how many bytes they take up to each of them."""
+
+    rows: Rows
+    lanes: Array
+    ends: Array
+
+    def turns(self) -> Iterator[tuple[int, int]]:
+        """What to encode at once: row numbers, from and up to."""
+        start = 0
+        while start < self.rows.count:
+            before = self.ends[start - 1] if start else 0
+            stop = max(start + 1, int(np.searchsorted(self.ends, before + _BYTES_PER_TURN)))
+            yield start, stop
+            start = stop
+
+
+class _Encoding:
+    """One table on its way through the lanes."""
+
+    def __init__(
+        self, topic: str | None, counts: dict[str, int], pool: BufferPool, codec: Compression
+    ) -> None:
+        self.filled: list[Filled] = []
+        self._topic = topic
+        self._pool = pool
+        self._codec = codec
+        self._now_ms = int(time.time() * 1000)
+        self._passed = {name: random.randrange(1 << 40) for name in counts}
+        self._lanes = Lanes(counts.__getitem__, self._emit, pool, kernels.ready())
+
+    def place(self, part: pa.RecordBatch, first_row: int, largest: int) -> _Piece:
+        """Where each row goes; raises what is wrong with one."""
+        try:
+            rows = Rows.of(part, self._topic, self._now_ms)
+            lanes = self._lanes.assign(rows)
+        except (ValueError, TypeError) as error:
+            raise UsageError(f"the table cannot be sent: {error}") from None
+        sizes = rows.bounds(0, rows.count)
+        if sizes.max() > largest:
+            row = int(sizes.argmax())
+            raise FatalError(
+                f"row {first_row + row} of the table takes up to {sizes[row]} bytes, more than "
+                f"max_request_size, {largest}",
+                ErrorCode.MESSAGE_TOO_LARGE,
+            )
+        for name in rows.topic_names:
+            self._spread(name, lanes, sizes)
+        return _Piece(rows, lanes, np.cumsum(sizes))
+
+    def encode(self, piece: _Piece, start: int, stop: int) -> None:
+        self._lanes.kernels = kernels.ready()
+        self._lanes.scatter(piece.rows, piece.lanes, start, stop, self._now_ms)
+
+    def finish(self) -> None:
+        self._lanes.finish()
+
+    def _spread(self, topic: str, lanes: Array, sizes: Array) -> None:
+        """Rows for anywhere stay with one partition for about a batch, then go on to the next.
+
+        Placed like the others, they keep their order among them (KIP-480 for a whole table).
+        """
+        of_topic = self._lanes.of_topic(topic)
+        anywhere = np.flatnonzero(lanes == of_topic.stop)
+        if len(anywhere):
+            ends = self._passed[topic] + np.cumsum(sizes[anywhere] - _USUALLY_LESS)
+            lanes[anywhere] = of_topic.start + ends // self._pool.capacity % len(of_topic)
+            self._passed[topic] = int(ends[-1])
+
+    def _emit(self, body: Body) -> None:
+        assert body.partition is not None, "a row that was spread nowhere"
+        builder = BatchBuilder(self._codec)
+        builder.body += body.records
+        builder.count = body.count
+        builder.base_timestamp = body.base_ms
+        builder.max_timestamp = body.max_ms
+        self.filled.append((TopicPartition(body.topic, body.partition), builder))
+        self._pool.give_back(body.slot)  # copied: the next batch may have the memory
 
 
 def checked(topic: str | None, table: Any) -> pa.Table:
@@ -231,6 +263,8 @@ def checked(topic: str | None, table: Any) -> pa.Table:
         raise UsageError("no topic is named, and the table has no column topic")
     for name in table.column_names:
         table = _with_right_type(table, name)
+    if not topic and table["topic"].null_count:
+        raise UsageError("a row names no topic")
     return table
 
 

@@ -11,7 +11,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
@@ -90,19 +90,6 @@ class Security:
         return context.wrap_socket(plain, server_hostname=host)
 
 
-class Pieces:
-    """Records made of several buffers, sent without joining them (a frame's region)."""
-
-    __slots__ = ("buffers", "size")
-
-    def __init__(self, buffers: Sequence[bytes | memoryview]) -> None:
-        self.buffers = buffers
-        self.size = sum(len(buffer) for buffer in buffers)
-
-    def __len__(self) -> int:
-        return self.size
-
-
 class Connection:
     """One socket, one request at a time."""
 
@@ -171,14 +158,7 @@ class Connection:
         if not frame.regions:
             self._socket.sendall(frame)
             return
-        view, position = memoryview(frame), 0
-        pieces: list[Any] = []
-        for at, region in frame.regions:
-            pieces.append(view[position:at])
-            pieces.extend(region.buffers)  # type: ignore[attr-defined]
-            position = at
-        pieces.append(view[position:])
-        self._send_pieces([piece for piece in pieces if len(piece)])
+        self._send_pieces(frame.pieces())
 
     def _send_pieces(self, pieces: list[Any]) -> None:
         if self._tls:

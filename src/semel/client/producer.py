@@ -341,7 +341,8 @@ class Producer:
         from semel.client.columnar_send import TableSender
 
         return TableSender(
-            batch_size=self.settings.batch_size,
+            batch_size=self.settings.table_batch_size,
+            buffer_memory=self.settings.buffer_memory,
             max_request_size=self.settings.max_request_size,
             compression=self._accumulator.limits.compression,
             partitions_of=self._topic,

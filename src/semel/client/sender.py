@@ -24,6 +24,7 @@ from semel.net.client_connection import (
     VersionMismatch,
 )
 from semel.wire.errors import ErrorCode, Kind, ProtocolError
+from semel.wire.frames import Pieces
 from semel.wire.messages.end_txn import EndTxnRequest
 from semel.wire.messages.init_producer_id import InitProducerIdRequest
 from semel.wire.messages.produce import ProduceRequest, ProduceResponse
@@ -32,6 +33,7 @@ from semel.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 _FATAL = (AuthenticationFailed, VersionMismatch, ProtocolError)
 # Produce from this version on adds the partition to the transaction by itself (KIP-890).
 _PRODUCE_ADDS_FROM = 12
+_LARGE_BATCH = 32 * 1024
 
 
 class Sender:
@@ -294,7 +296,7 @@ class Sender:
         for batch in batches:
             by_topic.setdefault(batch.partition.topic, []).append(
                 ProduceRequest.PartitionProduceData(
-                    index=batch.partition.partition, records=batch.data
+                    index=batch.partition.partition, records=_as_sent(batch.data)
                 )
             )
         metadata = self.cluster.metadata
@@ -438,6 +440,11 @@ class Sender:
         task = self._loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _as_sent(data: bytearray | None) -> bytearray | Pieces | None:
+    """Large batches are not copied into the request."""
+    return Pieces(data) if data is not None and len(data) >= _LARGE_BATCH else data
 
 
 def _reason(result: ProduceResponse.PartitionProduceResponse) -> str:

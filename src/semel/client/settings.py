@@ -118,6 +118,8 @@ class ProducerSettings(ClientSettings):
     compression_type: str = "none"
     # Kafka's default is 16 KiB; a request per 16 KiB halves the throughput of records of 1 KiB.
     batch_size: int = 262_144
+    # A table is there at once: its batches are as large as brokers take them by default (1 MiB).
+    table_batch_size: int = 900_000
     linger_ms: float = 5.0
     buffer_memory: int = 32 * 1024 * 1024
     max_block_ms: int = 60_000

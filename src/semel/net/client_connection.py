@@ -21,10 +21,14 @@ from semel.wire.frames import RequestHeader, decode_response, encode_request
 from semel.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from semel.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from semel.wire.messages.sasl_handshake import SaslHandshakeRequest
+from semel.wire.primitives import Buffer
 from semel.wire.schema import Message
 
 _LENGTH = Struct(">i")
 _RECEIVE_BUFFER = 64 * 1024
+# Joining what is small saves system calls; copying what is large costs more than it saves.
+_SMALL_PIECE = 32 * 1024
+_PIECE = 256 * 1024
 # No broker answers more than it was asked for; this keeps a stranger's bytes from being believed.
 _LARGEST_ANSWER = 1 << 30
 # A session's lifetime (KIP-368) is used up to here; then the next request opens a new connection.
@@ -84,7 +88,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[_Waiting] = deque()
         self._next_id = 0
-        self._joined: list[bytes | bytearray] | None = None
+        self._joined: list[Buffer] | None = None
+        self._outgoing: deque[Buffer] = deque()
+        self._may_write = True
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._lost: ConnectionLost | None = None
@@ -147,10 +153,11 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._next_id = (correlation_id + 1) & 0x7FFF_FFFF
         header = RequestHeader(message.API_KEY, version, correlation_id, self.client_id)
         frame = encode_request(header, message)
+        pieces: list[Buffer] = frame.pieces() if frame.regions else [frame]
         if self._joined is not None:
-            self._joined.append(frame)
+            self._joined += pieces
         else:
-            self._transport.write(frame)
+            self._write(pieces)
         return correlation_id
 
     @contextmanager
@@ -160,9 +167,37 @@ class ClientConnection(asyncio.BufferedProtocol):
         try:
             yield
         finally:
-            frames, self._joined = self._joined, None
-            if frames and self._transport is not None and self._lost is None:
-                self._transport.write(b"".join(frames) if len(frames) > 1 else frames[0])
+            pieces, self._joined = self._joined, None
+            if pieces and self._lost is None:
+                self._write(pieces)
+
+    def _write(self, pieces: list[Buffer]) -> None:
+        """The transport copies what the socket does not take, so it gets one piece at a time."""
+        small: list[Buffer] = []
+        for piece in pieces:
+            if len(piece) < _SMALL_PIECE:
+                small.append(piece)
+                continue
+            if small:
+                self._outgoing.append(b"".join(small))
+                small = []
+            view = memoryview(piece)
+            self._outgoing += [view[at : at + _PIECE] for at in range(0, len(view), _PIECE)]
+        if small:
+            self._outgoing.append(b"".join(small) if len(small) > 1 else small[0])
+        self._write_on()
+
+    def _write_on(self) -> None:
+        assert self._transport is not None
+        while self._outgoing and self._may_write:
+            self._transport.write(self._outgoing.popleft())
+
+    def pause_writing(self) -> None:
+        self._may_write = False
+
+    def resume_writing(self) -> None:
+        self._may_write = True
+        self._write_on()
 
     # Deadlines: one timer for the earliest, because most never come
 
@@ -186,6 +221,8 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
+        assert self._transport is not None
+        self._transport.set_write_buffer_limits(high=0)  # paused whenever it holds anything
 
     def connection_lost(self, error: Exception | None) -> None:
         self._fail(ConnectionLost(f"{self.endpoint}: {error or 'closed by the broker'}"))
@@ -258,6 +295,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._timer.cancel()
         if self._transport is not None:
             self._transport.abort()
+        self._outgoing.clear()
         waiting, self._waiting = self._waiting, deque()
         for entry in waiting:
             if not entry.answer.done():

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from crc32c import crc32c
 
 from semel.client.lent import Lent, highest_version
-from semel.client.lent_wire import Cluster, KafkaError, Pieces, Unreachable
+from semel.client.lent_wire import Cluster, KafkaError, Unreachable
 from semel.spark.claim_service import ClaimClient
 from semel.spark.claims import Grant, Target
 from semel.wire.columnar.encode import Body, batch_header
 from semel.wire.compression import Buffer, Compression, compress
 from semel.wire.errors import ErrorCode
+from semel.wire.frames import Pieces
 from semel.wire.messages.produce import ProduceRequest
 
 _ALL_REPLICAS = -1
@@ -233,7 +234,7 @@ class Sender(threading.Thread):
             sequence=grant.sequence,
             codec=self._codec,
         )
-        return Pieces([header, memoryview(item.records)])
+        return Pieces(header, item.records)
 
     def _produce(self, batches: dict[Target, Pieces]) -> list[Target]:
         """One request to each leader; returns what was acknowledged, leaves out what may be

@@ -44,12 +44,36 @@ class Frame(bytearray):
         else:
             self.regions = [(len(self), region)]
 
+    def pieces(self) -> list[Buffer]:
+        """What to send one after another, where all regions are `Pieces`."""
+        view, position = memoryview(self), 0
+        pieces: list[Buffer] = []
+        for at, region in self.regions:
+            assert isinstance(region, Pieces)
+            pieces += (view[position:at], *region.buffers)
+            position = at
+        pieces.append(view[position:])
+        return [piece for piece in pieces if len(piece)]
+
     def seal(self) -> None:
         """Write the length: of everything after itself, regions included."""
         size = len(self) - 4
         for _, region in self.regions:
             size += len(region)
         _length.pack_into(self, 0, size)
+
+
+class Pieces:
+    """Records in buffers of their own, sent without being copied into the frame: a region."""
+
+    __slots__ = ("buffers", "size")
+
+    def __init__(self, *buffers: Buffer) -> None:
+        self.buffers = buffers
+        self.size = sum(len(buffer) for buffer in buffers)
+
+    def __len__(self) -> int:
+        return self.size
 
 
 class RequestHeader:

@@ -47,7 +47,7 @@ NO_HEADERS = Headers(_NO_INTS, ABSENT, ABSENT)
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The columns of a table to send, which are those of Spark's Kafka sink: key, value, headers, partition, topic, timestamp."""
+    """The columns of a table to send; they are those of Spark's Kafka sink."""
 
     count: int
     keys: Field

@@ -38,6 +38,7 @@ class BufferPool:
     """Equal buffers cut from one piece of memory, shared by the encoding and the sending thread."""
 
     def __init__(self, buffers: int, capacity: int) -> None:
+        self.buffers = buffers
         self.capacity = capacity
         self.memory: Any = np.empty(buffers * capacity, np.uint8)
         self._view = memoryview(self.memory.data)
