@@ -53,9 +53,11 @@ _AS_NOT_ENOUGH_REPLICAS = frozenset(
 )
 
 
-def for_produce(errors: Mapping[Any, ErrorCode], version: int) -> dict[Any, ErrorCode]:
+def for_produce(errors: Mapping[Any, ErrorCode], version: int) -> Mapping[Any, ErrorCode]:
     """Producers know coordinators only from requests to them: their errors are told as those of a
     partition that cannot write just now (Kafka's ReplicaManager, AddPartitionsToTxnManager)."""
+    if not any(errors.values()):
+        return errors
     return {partition: _produce_error(error, version) for partition, error in errors.items()}
 
 

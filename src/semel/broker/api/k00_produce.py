@@ -11,6 +11,7 @@ for batches (`core/partition`) and how one is written (`broker/partition`).
 from __future__ import annotations
 
 import logging
+from asyncio import Future
 from collections.abc import Awaitable, Mapping
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
@@ -223,7 +224,7 @@ def _transactional(
         version=version,
         add=version >= IMPLICIT_ADDING_SINCE,
     )
-    if isawaitable(verdicts):
+    if isinstance(verdicts, Future):
         return _append_verified_later(ctx, request, response, writes, asked, verdicts)
     return _append_and_explain(ctx, request, response, _verified(writes, verdicts), asked)
 
