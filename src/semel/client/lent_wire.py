@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
 
+from semel.net.client_sasl import Exchange, Plain, Scram
 from semel.wire.errors import ErrorCode, ProtocolError
 from semel.wire.frames import Frame, RequestHeader, decode_response, encode_request
 from semel.wire.messages.api_versions import ApiVersionsRequest
@@ -36,6 +37,9 @@ _PIECES = 512  # what one sendmsg takes; the limit of Linux is 1,024
 
 # Versions above these name topics by id only, or ask for many keys at once: nothing gained here.
 _HIGHEST = {0: 12, 1: 12, 3: 12, 10: 3, 18: 3, 22: 5, 24: 3}
+
+# Mechanism → digest. A bearer token would be old before a long query ends.
+_MECHANISMS = {"PLAIN": "", "SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
 T = TypeVar("T")
 
@@ -79,6 +83,20 @@ class Security:
             username=settings.get("sasl.username"),
             password=settings.get("sasl.password"),
         )
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in (None, *_MECHANISMS):
+            raise ValueError(
+                f"SASL mechanism {self.mechanism!r} is not supported here:"
+                f" use one of {', '.join(_MECHANISMS)}"
+            )
+
+    def exchange(self) -> Exchange:
+        """A new conversation with a broker, in which this side proves who it is."""
+        username, password = self.username or "", self.password or ""
+        if self.mechanism == "PLAIN":
+            return Plain(username, password)
+        return Scram(_MECHANISMS[self.mechanism or ""], username, password)
 
     def wrap(self, plain: socket.socket, host: str) -> socket.socket:
         if not self.tls:
@@ -189,13 +207,14 @@ class Connection:
         return view
 
     def _authenticate(self, security: Security) -> None:
-        if security.mechanism != "PLAIN":
-            raise ValueError(f"SASL mechanism {security.mechanism} is not supported here, PLAIN is")
-        hello = self.call_version(SaslHandshakeRequest(mechanism="PLAIN"), 1)
-        check(hello.error_code, "SASL handshake")
-        secret = f"\0{security.username}\0{security.password}".encode()
-        answer = self.call_version(SaslAuthenticateRequest(auth_bytes=secret), 1)
-        check(answer.error_code, "SASL authentication")
+        hello = self.call_version(SaslHandshakeRequest(mechanism=security.mechanism), 1)
+        check(hello.error_code, f"SASL handshake, offering {security.mechanism}")
+        exchange = security.exchange()
+        message: bytes | None = exchange.first()
+        while message is not None:
+            answer = self.call_version(SaslAuthenticateRequest(auth_bytes=message), 1)
+            check(answer.error_code, f"SASL authentication of {security.username!r}")
+            message = exchange.next(bytes(answer.auth_bytes))
 
 
 class Cluster:
