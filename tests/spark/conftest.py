@@ -38,9 +38,9 @@ class World:
         self.bootstrap = bootstrap
         self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
-    def topic(self, partitions: int = 4) -> str:
+    def topic(self, partitions: int = 4, copies: int = 1) -> str:
         name = f"topic-{uuid.uuid4().hex[:8]}"
-        for future in self.admin.create_topics([NewTopic(name, partitions, 1)]).values():
+        for future in self.admin.create_topics([NewTopic(name, partitions, copies)]).values():
             future.result()
         return name
 
@@ -322,6 +322,8 @@ def new_plan(lines, tmp_path):
             "input": str(lines.directory),
             "checkpoint": str(tmp_path / "checkpoint"),
             "scratch": str(tmp_path / "scratch"),
+            # The smallest batches there are: a strike finds some of the rows written.
+            "sink": {"batch_bytes": 1},
         }
 
     return make

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 
 from semel.spark import ExactlyOnceSink, session, start
@@ -11,24 +12,25 @@ from semel.spark import ExactlyOnceSink, session, start
 
 def main() -> None:
     plan = json.loads(sys.argv[1])
-    strikes = {"die": die, "delete shuffle": delete_shuffle_files, "kill executor": kill_executor}
-    struck = []
+    comings: Counter[tuple[str, int]] = Counter()
 
     def at(point: str, batch: int) -> None:
-        if [point, batch] == plan.get("strike_at") and not struck:
-            struck.append(True)
-            strikes[plan["strike"]](plan)
+        comings[point, batch] += 1
+        if [point, batch, comings[point, batch]] == plan.get("strike_at"):
+            STRIKES[plan["strike"]](plan)
 
     spark = session(
         plan["application"],
         plan.get("master", "local[2,3]"),
+        **event_log(plan),
+        **plan.get("spark", {}),
         spark__ui__enabled=False,
         spark__sql__shuffle__partitions=2,
         spark__local__dir=plan["scratch"],
         # Adaptive planning would merge the small stages that the strikes aim at.
         spark__sql__adaptive__enabled=False,
     )
-    spark.sparkContext.setLogLevel("ERROR")
+    spark.sparkContext.setLogLevel(plan.get("log_level", "ERROR"))
     sink = ExactlyOnceSink(
         plan["bootstrap"],
         topic=plan["topic"],
@@ -44,8 +46,25 @@ def main() -> None:
     print(f"committed {sink.rows} rows, {sink.committer.retries} retries", flush=True)
 
 
+def event_log(plan: dict) -> dict[str, str | bool]:
+    """Spark's own account of what happened, as plain text."""
+    if "events" not in plan:
+        return {}
+    return {
+        "spark__eventLog__enabled": True,
+        "spark__eventLog__dir": f"file://{plan['events']}",
+        "spark__eventLog__compress": False,
+        "spark__eventLog__rolling__enabled": False,
+    }
+
+
 def die(plan: dict) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def stop(plan: dict) -> None:
+    """All of this process is frozen until somebody sends it SIGCONT."""
+    os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def delete_shuffle_files(plan: dict) -> None:
@@ -55,11 +74,13 @@ def delete_shuffle_files(plan: dict) -> None:
 
 
 def kill_executor(plan: dict) -> None:
+    """One of this process's session, or of the sessions in the plan (a cluster's workers)."""
+    sessions = plan.get("sessions", [os.getsid(0)])
     for process in Path("/proc").iterdir():
         if not process.name.isdigit():
             continue
         try:
-            ours = os.getpgid(int(process.name)) == os.getpgrp()
+            ours = os.getsid(int(process.name)) in sessions
             command = (process / "cmdline").read_bytes()
         except OSError:
             continue
@@ -68,5 +89,12 @@ def kill_executor(plan: dict) -> None:
             return
     raise AssertionError("there is no executor to kill")
 
+
+STRIKES = {
+    "die": die,
+    "stop": stop,
+    "delete shuffle": delete_shuffle_files,
+    "kill executor": kill_executor,
+}
 
 main()

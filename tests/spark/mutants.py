@@ -1,6 +1,7 @@
 """Takes out each rule of the Spark sink in turn, in a copy, and sees whether a test notices.
 
-python tests/spark/mutants.py
+python tests/spark/mutants.py              all of them
+python tests/spark/mutants.py "rule 5"     those with these words in their description
 """
 
 import os
@@ -21,10 +22,11 @@ FAST = (
 )
 SPARK = "tests/spark/test_sink.py::"
 TAKEOVER = (f"{SPARK}test_a_commit_that_lands_during_the_takeover_is_seen",)
+FORGOTTEN = (f"{SPARK}test_a_forgotten_commit_entry_does_not_repeat_the_batch",)
 STRANGER = (f"{SPARK}test_another_application_s_open_transaction_over_the_ledger_is_waited_for",)
 STATEFUL = (f"{SPARK}test_a_stateful_query_goes_on_across_a_skipped_batch",)
 TIMEOUT = (f"{SPARK}test_a_transaction_that_times_out_is_run_again",)
-REFUSALS = (f"{SPARK}test_spark_connect_and_speculation_are_refused_in_a_sentence",)
+REFUSALS = (f"{SPARK}test_what_cannot_be_exactly_once_is_refused_in_a_sentence",)
 
 
 class Mutant(NamedTuple):
@@ -89,6 +91,18 @@ MUTANTS = (
         "            self._spent = False",
     ),
     Mutant(
+        "rule 3: one token for all attempts",
+        "client/lent.py",
+        "token = secrets.token_hex(16)",
+        'token = "always the same"',
+    ),
+    Mutant(
+        "rule 3: version 1 aborts by EndTxn, and keeps the epoch",
+        "client/lent.py",
+        "if self.protocol == 1 or self._end(committed=False)",
+        "if self._end(committed=False)",
+    ),
+    Mutant(
         "rule 4: two writers at a time",
         "spark/claims.py",
         "if target not in self._holder]",
@@ -117,6 +131,20 @@ MUTANTS = (
         "wire/columnar/encode.py",
         "    assert producer_id >= 0",
         "    assert producer_id >= -1",
+    ),
+    Mutant(
+        "rule 5: speculation is let in",
+        "spark/committer.py",
+        '    if settings.get("spark.speculation", "false") == "true":',
+        "    if False:",
+        REFUSALS,
+    ),
+    Mutant(
+        "rule 6: the ledger is not written",
+        "spark/committer.py",
+        "            self._ledger.write(self._lender, entry)\n",
+        "",
+        FORGOTTEN,
     ),
     Mutant(
         "rule 6: rows are not counted before the commit",
@@ -150,12 +178,21 @@ MUTANTS = (
         "    if False:",
         REFUSALS,
     ),
+    Mutant(
+        "rule 7: continuous and real-time triggers are let in",
+        "spark/streams.py",
+        "        if mode in trigger:",
+        "        if False:",
+        REFUSALS,
+    ),
 )
 
 
 def main() -> int:
-    missed = [mutant.sin for mutant in MUTANTS if not noticed(mutant)]
-    print(f"{len(MUTANTS) - len(missed)} of {len(MUTANTS)} noticed")
+    words = " ".join(sys.argv[1:])
+    chosen = [mutant for mutant in MUTANTS if words in mutant.sin]
+    missed = [mutant.sin for mutant in chosen if not noticed(mutant)]
+    print(f"{len(chosen) - len(missed)} of {len(chosen)} noticed")
     return 1 if missed else 0
 
 
@@ -181,6 +218,7 @@ def noticed(mutant: Mutant) -> bool:
         f"{'noticed' if done.returncode == 1 else 'MISSED '}  {mutant.sin}",
         *found[:1],
         sep="\n    ",
+        flush=True,
     )
     return done.returncode == 1
 

@@ -14,6 +14,7 @@ from semel.client.lent import Refused
 from semel.spark import write
 from semel.spark.committer import Committer, refuse_connect, refuse_speculation
 from semel.spark.ledger import Entry
+from semel.spark.streams import refuse_modes
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
@@ -324,7 +325,7 @@ def test_a_commit_that_lands_during_the_takeover_is_seen(job):
     job.assert_exactly_once()
 
 
-def test_spark_connect_and_speculation_are_refused_in_a_sentence():
+def test_what_cannot_be_exactly_once_is_refused_in_a_sentence():
     with pytest.raises(Refused, match="Spark Connect"):
         refuse_connect(object())
     settings = SimpleNamespace(get=lambda name, default: "true")
@@ -332,3 +333,7 @@ def test_spark_connect_and_speculation_are_refused_in_a_sentence():
     frame = SimpleNamespace(sparkSession=SimpleNamespace(sparkContext=context))
     with pytest.raises(Refused, match="speculation"):
         refuse_speculation(frame)
+    for trigger in ("ContinuousTrigger(1000)", "RealTimeTrigger(300000)"):
+        words = SimpleNamespace(toString=lambda trigger=trigger: trigger)
+        with pytest.raises(Refused, match="triggers have no micro-batches"):
+            refuse_modes(SimpleNamespace(trigger=lambda words=words: words))

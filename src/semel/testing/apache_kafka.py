@@ -110,6 +110,7 @@ class ApacheKafka:
         self.heap = heap
         self.port = free_port()
         self.directory = Path(tempfile.mkdtemp(prefix="apache-kafka-"))
+        self.cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -118,7 +119,7 @@ class ApacheKafka:
 
     def __enter__(self) -> "ApacheKafka":
         try:
-            self._format()
+            self.format()
             self.start()
         except BaseException:
             self.__exit__(None, None, None)
@@ -136,13 +137,23 @@ class ApacheKafka:
 
     def start(self) -> None:
         """Start (again) on the same port and data, and wait until it answers."""
+        self.launch()
+        self.wait()
+
+    def launch(self) -> None:
         log = (self.directory / "server.log").open("ab")
         command = [*_java(self.directory, "info", self.heap), "kafka.Kafka", str(self._properties)]
         with log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def wait(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._answers():
-            if self.process.poll() is not None or time.monotonic() > deadline:
+            if (
+                self.process is None
+                or self.process.poll() is not None
+                or time.monotonic() > deadline
+            ):
                 raise RuntimeError(f"Apache Kafka did not start:\n{self.log()[-4000:]}")
             time.sleep(0.1)
 
@@ -160,14 +171,16 @@ class ApacheKafka:
     def _properties(self) -> Path:
         return self.directory / "server.properties"
 
-    def _format(self) -> None:
+    def format(self) -> None:
+        """Write its settings and an empty data directory."""
         text = _SERVER.format(
             port=self.port, controller_port=free_port(), data=self.directory / "data"
         )
         text += "".join(f"{name}={value}\n" for name, value in self.settings.items())
         self._properties.write_text(text)
-        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        kafka_tool("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties))
+        kafka_tool(
+            "kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(self._properties)
+        )
 
     def _answers(self) -> bool:
         if "Kafka Server started" not in self.log():

@@ -1,0 +1,125 @@
+"""TLS and SASL reach every connection, of the driver and of the tasks; passwords reach no page."""
+
+import pickle
+import subprocess
+from collections import Counter
+
+import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from semel.client.lent import Lent
+from semel.client.lent_wire import Security
+from semel.spark import ExactlyOnceSink
+from semel.spark.writer import TaskWriter
+from semel.testing.apache_kafka import ApacheKafka
+from semel.testing.ports import free_port
+from semel.wire.compression import Compression
+
+PASSWORD = "open-sesame-8271"
+PLAIN, SCRAM = (
+    f"org.apache.kafka.common.security.{name}LoginModule required"
+    for name in ("plain.Plain", "scram.Scram")
+)
+SETTINGS = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "SCRAM-SHA-512",
+    "sasl.username": "alice",
+    "sasl.password": PASSWORD,
+    "ssl.key.location": "/where/the/key/is",
+}
+
+
+def test_nothing_that_is_printed_shows_a_secret():
+    sink = ExactlyOnceSink("localhost:9092", "t", "app", settings=SETTINGS)
+    lent = Lent("semel-app", 7, 0, 2, token="the-token")
+    security = Security.of(SETTINGS)
+    task = TaskWriter(lent, "localhost:9092", security, "h", 1, "t", Compression.NONE)
+    printed = f"{sink!r} {sink.committer!r} {vars(sink)!r} {task!r} {security} {lent}"
+    for secret in (PASSWORD, "the-token", "/where/the/key/is"):
+        assert secret not in printed
+    assert "alice" in printed
+    assert pickle.loads(pickle.dumps(task)).security.password == PASSWORD
+
+
+def test_a_mechanism_that_is_not_there_is_refused_at_once_and_the_others_are_named():
+    with pytest.raises(ValueError, match="use one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
+        Security.of({**SETTINGS, "sasl.mechanism": "GSSAPI"})
+
+
+@pytest.fixture
+def guarded(tmp_path):
+    """Apache Kafka with a second listener that wants TLS and a password."""
+    keys, certificate = tmp_path / "keys.p12", tmp_path / "certificate.pem"
+    secret = ("-storepass", PASSWORD, "-storetype", "PKCS12", "-keystore", str(keys))
+    run = {"check": True, "capture_output": True}
+    subprocess.run(
+        ["keytool", "-genkeypair", "-alias", "broker", "-keyalg", "RSA", "-dname", "CN=localhost",
+         "-ext", "SAN=dns:localhost,ip:127.0.0.1", *secret], **run,
+    )  # fmt: skip
+    subprocess.run(
+        ["keytool", "-exportcert", "-rfc", "-alias", "broker", "-file", str(certificate), *secret],
+        **run,
+    )
+    plain, safe, controller = free_port(), free_port(), free_port()
+    listeners = f"PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{safe}"
+    kafka = ApacheKafka(
+        {
+            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": listeners,
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
+            "SASL_SSL:SASL_SSL",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+            "listener.name.sasl_ssl.plain.sasl.jaas.config": f'{PLAIN} user_alice="{PASSWORD}";',
+            "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": f"{SCRAM};",
+            "ssl.keystore.location": str(keys),
+            "ssl.keystore.type": "PKCS12",
+            "ssl.keystore.password": PASSWORD,
+        }
+    )
+    kafka.port = plain
+    with kafka:
+        scram = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        change = UserScramCredentialUpsertion("alice", scram, PASSWORD.encode())
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        for future in admin.alter_user_scram_credentials([change]).values():
+            future.result()
+        yield kafka, f"127.0.0.1:{safe}", str(certificate)
+
+
+@pytest.mark.spark
+@pytest.mark.interop
+@pytest.mark.timeout(1200)
+def test_a_query_over_tls_and_sasl_tells_nobody_its_password(
+    guarded, world, lines, new_plan, run_driver, tmp_path
+):
+    broker, safe, certificate = guarded
+    kafka = world(broker.bootstrap)
+    events = tmp_path / "events"
+    events.mkdir()
+    plan = {**new_plan(kafka), "bootstrap": safe, "events": str(events), "log_level": "INFO"}
+
+    def run(mechanism, password):
+        lines.add(100)
+        given = {"sasl.mechanism": mechanism, "sasl.password": password}
+        settings = {**SETTINGS, **given, "ssl.ca.location": certificate}
+        del settings["ssl.key.location"]
+        done = run_driver(**{**plan, "sink": {"settings": settings}})
+        assert password not in done.stdout
+        return done
+
+    for mechanism in ("SCRAM-SHA-512", "PLAIN"):
+        done = run(mechanism, PASSWORD)
+        assert done.returncode == 0, done.stdout
+        assert kafka.values(plan["topic"]) == Counter(lines.rows)
+    refused = run("PLAIN", "not-the-password")
+    assert refused.returncode == 1
+    assert "SASL_AUTHENTICATION_FAILED" in refused.stdout
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".p12"]
+    assert any(events in path.parents for path in kept)
+    assert [path for path in kept if PASSWORD.encode() in path.read_bytes()] == []
