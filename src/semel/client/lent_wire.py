@@ -91,12 +91,12 @@ class Security:
                 f" use one of {', '.join(_MECHANISMS)}"
             )
 
-    def exchange(self) -> Exchange:
+    def exchange(self, mechanism: str) -> Exchange:
         """A new conversation with a broker, in which this side proves who it is."""
         username, password = self.username or "", self.password or ""
-        if self.mechanism == "PLAIN":
+        if mechanism == "PLAIN":
             return Plain(username, password)
-        return Scram(_MECHANISMS[self.mechanism or ""], username, password)
+        return Scram(_MECHANISMS[mechanism], username, password)
 
     def wrap(self, plain: socket.socket, host: str) -> socket.socket:
         if not self.tls:
@@ -121,7 +121,7 @@ class Connection:
         self.closed = False
         self._versions: dict[int, tuple[int, int]] = {18: (0, 3)}
         if security.mechanism is not None:
-            self._authenticate(security)
+            self._authenticate(security, security.mechanism)
         answer = self.call(
             ApiVersionsRequest(client_software_name=CLIENT, client_software_version=_VERSION)
         )
@@ -206,10 +206,10 @@ class Connection:
             filled += got
         return view
 
-    def _authenticate(self, security: Security) -> None:
-        hello = self.call_version(SaslHandshakeRequest(mechanism=security.mechanism), 1)
-        check(hello.error_code, f"SASL handshake, offering {security.mechanism}")
-        exchange = security.exchange()
+    def _authenticate(self, security: Security, mechanism: str) -> None:
+        hello = self.call_version(SaslHandshakeRequest(mechanism=mechanism), 1)
+        check(hello.error_code, f"SASL handshake, offering {mechanism}")
+        exchange = security.exchange(mechanism)
         message: bytes | None = exchange.first()
         while message is not None:
             answer = self.call_version(SaslAuthenticateRequest(auth_bytes=message), 1)

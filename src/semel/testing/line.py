@@ -18,10 +18,9 @@ import struct
 import threading
 from collections import deque
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from semel.wire.frames import decode_response
-from semel.wire.schema import Message
 
 REQUEST, ANSWER, HELD = "request", "answer", "held"
 _KEY_AND_VERSION = struct.Struct(">hh")
@@ -66,7 +65,7 @@ class Line:
         with self._lock:
             self._losses.append(Loss(api_key, moment))
 
-    def deliver(self) -> Message:
+    def deliver(self) -> Any:
         """Bring the oldest held request to the broker; its answer."""
         frame = self._held.pop(0)
         with socket.create_connection(("127.0.0.1", self._broker_port)) as broker:
