@@ -151,6 +151,21 @@ def test_the_ledger_finds_an_entry_behind_many_others(kafka, cluster, lender):
     assert Ledger(cluster, "nobody").read() is None
 
 
+def test_an_application_that_was_removed_from_the_ledger_is_unknown(kafka, cluster, lender):
+    """Its older entries may be there until compaction takes them."""
+    ledger = Ledger(cluster, f"mine-{lender.transactional_id}")
+    ledger.create()
+    lender.lend()
+    ledger.write(lender, Entry("q", 1, (), ()))
+    lender.commit()
+    others = kafka.producer()
+    for number in range(1500):
+        others.produce(ledger.topic, b"{}", key=f"other-{number}")
+    others.produce(ledger.topic, None, key=ledger.application)
+    others.flush()
+    assert ledger.read() is None
+
+
 def test_an_aborted_entry_is_not_found(kafka, cluster, lender):
     ledger = Ledger(cluster, f"mine-{lender.transactional_id}")
     ledger.create()

@@ -193,9 +193,10 @@ class Ledger:
             found = None
             for record in self._records(low, high):
                 if record.key == self.application.encode():
-                    found = record.value
+                    found = record
             if found is not None:
-                return Entry.decode(bytes(found))
+                # A tombstone: somebody had the ledger forget this application.
+                return None if found.value is None else Entry.decode(bytes(found.value))
             high, span = low, span * 8
         return None
 
