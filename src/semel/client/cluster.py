@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -82,10 +83,16 @@ class Cluster:
         if open_already is not None and open_already.usable:
             return open_already
         task = self._opening.get(key)
-        if task is None:
+        if task is None or task.done():  # one that failed may still be there: its caller is faster
             task = self._opening[key] = self._loop.create_task(self._open(key))
-            task.add_done_callback(lambda _: self._opening.pop(key, None))
+            task.add_done_callback(partial(self._opened, key))
         return await asyncio.shield(task)
+
+    def _opened(self, key: _Key, task: asyncio.Task[ClientConnection]) -> None:
+        if self._opening.get(key) is task:
+            del self._opening[key]
+        if not task.cancelled():
+            task.exception()  # whoever waits has it
 
     async def _open(self, key: _Key) -> ClientConnection:
         endpoint, _ = key
