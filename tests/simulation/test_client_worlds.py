@@ -111,7 +111,8 @@ class Client:
     def _send(self, partition: TopicPartition) -> None:
         self.manager.add_partition(partition)
         value = self.world.fresh_value()
-        self.accumulator.append(partition, None, b"%d" % value, 0, (), 40, self.world.now)
+        queue = self.accumulator.queue_of(partition)
+        self.accumulator.append(queue, None, b"%d" % value, 0, (), 40, self.world.now)
         self.current.values.setdefault(partition, []).append(value)
 
     def _end(self, commit: bool) -> None:

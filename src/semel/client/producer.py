@@ -25,8 +25,15 @@ from semel.client.errors import (
 )
 from semel.client.sender import Sender
 from semel.client.settings import ProducerSettings
-from semel.core.client.accumulator import RECORD_OVERHEAD, Accumulator, Batch, Limits
-from semel.core.client.partitioner import StickyPartitions, partition_for_key
+from semel.core.client.accumulator import (
+    RECORD_OVERHEAD,
+    Accumulator,
+    Batch,
+    Limits,
+    PartitionQueue,
+)
+from semel.core.client.metadata import Topic
+from semel.core.client.partitioner import StickyPartition, partition_for_key
 from semel.core.client.patience import Deadline
 from semel.core.client.transactions import NotAllowed, State, TransactionManager
 from semel.core.client.types import (
@@ -94,6 +101,17 @@ class Delivery:
         return batch, index
 
 
+class _Target:
+    """A topic that is sent to: what is looked up for every record."""
+
+    __slots__ = ("known", "queues", "sticky")
+
+    def __init__(self, known: Topic) -> None:
+        self.known = known
+        self.sticky = StickyPartition()
+        self.queues: dict[int, PartitionQueue] = {}
+
+
 class Producer:
     """Sends records. All settings of `ProducerSettings` are keywords; serializers are optional."""
 
@@ -135,7 +153,7 @@ class Producer:
             settings.transactional_id, settings.transaction_timeout_ms, settings.backoff()
         )
         self._sender = Sender(self._cluster, self._accumulator, self._manager, settings)
-        self._sticky = StickyPartitions()
+        self._targets: dict[str, _Target] = {}
         self._transactional = settings.transactional_id is not None
         self._tables: TableSender | None = None
         try:
@@ -191,37 +209,38 @@ class Producer:
             key = self._key_serializer(key)
         if self._value_serializer is not None:
             value = self._value_serializer(value)
+        target = self._targets.get(topic)
+        if target is None or target.known is not self._cluster.metadata.topics.get(topic):
+            target = await self._target(topic)
         if partition is None:
-            known = self._cluster.metadata.topics.get(topic)
-            count = len(known.partitions) if known is not None else await self._topic(topic)
             if key is not None:
-                partition = partition_for_key(key, count)
-            else:
-                partition = self._sticky.current(topic)
-                if partition is None or partition >= count:
-                    partition = self._sticky.choose(topic, count, random.random())
-        elif topic not in self._cluster.metadata.topics:
-            await self._topic(topic)
-        place = TopicPartition(topic, partition)
+                partition = partition_for_key(key, len(target.known.partitions))
+            elif (partition := target.sticky.chosen) < 0:
+                partition = target.sticky.choose(len(target.known.partitions), random.random())
+        queue = target.queues.get(partition)
+        if queue is None:
+            queue = target.queues[partition] = self._queue(topic, partition)
         if self._transactional:
-            self._join_transaction(place)
+            self._join_transaction(queue.partition)
         size = RECORD_OVERHEAD + (len(key) if key else 0) + (len(value) if value else 0)
         if headers:
             headers = tuple(headers)
             size += sum(len(name) * 3 + len(data or b"") + 10 for name, data in headers)
-        if not self._accumulator.has_room(size) or size > self.settings.max_request_size:
-            await self._make_room(place, size)
         timestamp = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
+        index = self._accumulator.append_open(queue, key, value, timestamp, headers, size)
+        if index > 0:
+            assert queue.open is not None
+            return Delivery(queue.open, index, timestamp)
+        if size > self.settings.max_request_size or not self._accumulator.has_room(size):
+            await self._make_room(queue.partition, size)
         batch, index, filled = self._accumulator.append(
-            place, key, value, timestamp, headers, size, self._cluster.now_ms()
+            queue, key, value, timestamp, headers, size, self._cluster.now_ms()
         )
+        self._sender.wake()
         if filled:
-            self._sticky.batch_is_full(topic, partition)
-            self._sender.wake()
+            target.sticky.batch_is_full(partition)
             # A loop of sends never waits by itself: let the full batch leave meanwhile.
             await asyncio.sleep(0)
-        elif not index:
-            self._sender.wake()
         return Delivery(batch, index, timestamp)
 
     async def send_and_wait(
@@ -332,6 +351,15 @@ class Producer:
 
     async def _topic(self, topic: str) -> int:
         return await self._cluster.topic(topic, self._deadline(None))
+
+    async def _target(self, topic: str) -> "_Target":
+        """Made anew for a topic that was."""
+        await self._topic(topic)
+        target = self._targets[topic] = _Target(self._cluster.metadata.topics[topic])
+        return target
+
+    def _queue(self, topic: str, partition: int) -> PartitionQueue:
+        return self._accumulator.queue_of(TopicPartition(topic, partition))
 
     def _need_started(self) -> None:
         if not self._started:

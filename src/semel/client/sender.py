@@ -90,6 +90,8 @@ class Sender:
         if self.closed:
             return
         now_ms = self.cluster.now_ms()
+        if self.cluster.metadata.needs_refresh(now_ms):
+            self._connect_later(None)
         self._give_up_late_batches(now_ms)
         self._send_transactional_request(now_ms)
         self._send_batches(now_ms)

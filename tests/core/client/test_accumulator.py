@@ -24,7 +24,7 @@ def small(**more: float) -> Accumulator:
 
 def fill(accumulator: Accumulator, count: int, partition: TopicPartition = P) -> list[Batch]:
     batches = [
-        accumulator.append(partition, None, b"%d" % number, 0, (), 20, 0)[0]
+        accumulator.append(accumulator.queue_of(partition), None, b"%d" % number, 0, (), 20, 0)[0]
         for number in range(count)
     ]
     return list(dict.fromkeys(batches))
@@ -228,7 +228,7 @@ def test_whatever_happens_the_log_gets_every_record_in_order(steps: list[str], d
         queue = accumulator.queues.get(P)
         flying = queue.in_flight if queue else []
         if step == "fill" and sent < 40:
-            accumulator.append(P, None, b"%d" % sent, 0, (), 20, 0)
+            accumulator.append(accumulator.queue_of(P), None, b"%d" % sent, 0, (), 20, 0)
             sent += 1
         elif step == "take" and queue:
             take(accumulator)

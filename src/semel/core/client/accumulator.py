@@ -140,19 +140,50 @@ class PartitionQueue:
 class Accumulator:
     def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008  (frozen)
         self.limits = limits
+        self._batch_size, self._buffer_memory = limits.batch_size, limits.buffer_memory
         self.buffered = 0
         self.flushing = 0
         self.queues: dict[TopicPartition, PartitionQueue] = {}
 
     # Filling
 
+    def queue_of(self, partition: TopicPartition) -> PartitionQueue:
+        queue = self.queues.get(partition)
+        if queue is None:
+            queue = self.queues[partition] = PartitionQueue(partition)
+        return queue
+
     def has_room(self, size: int) -> bool:
         """Whether a record of this size may be appended; one alone always may."""
         return self.buffered + size <= self.limits.buffer_memory or not self.buffered
 
+    def append_open(
+        self,
+        queue: PartitionQueue,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Iterable[tuple[str, bytes | None]],
+        size: int,
+    ) -> int:
+        """The record's place in the open batch; -1 where there is none with room, or no memory.
+
+        Nearly every record of a stream ends here, so this is short.
+        """
+        batch = queue.open
+        if (
+            batch is None
+            or len(batch.builder.body) + size > self._batch_size
+            or self.buffered + size > self._buffer_memory
+        ):
+            return -1
+        batch.reserved += size
+        self.buffered += size
+        return batch.builder.append(key, value, timestamp, headers)
+
     def append(
         self,
-        partition: TopicPartition,
+        queue: PartitionQueue,
         key: bytes | None,
         value: bytes | None,
         timestamp: int,
@@ -161,18 +192,13 @@ class Accumulator:
         now_ms: float,
     ) -> tuple[Batch, int, bool]:
         """The record's batch, its place in it, and whether a batch became full by it."""
-        queue = self.queues.get(partition)
-        if queue is None:
-            queue = self.queues[partition] = PartitionQueue(partition)
         batch = queue.open
-        filled = False
-        if batch is not None and batch.builder.size + size > self.limits.batch_size:
+        filled = batch is not None and batch.builder.size + size > self.limits.batch_size
+        if filled:
             self._close(queue)
-            filled = True
-            batch = None
-        if batch is None:
+        if batch is None or filled:
             builder = BatchBuilder(self.limits.compression)
-            batch = queue.open = Batch(partition, builder, now_ms)
+            batch = queue.open = Batch(queue.partition, builder, now_ms)
         index = batch.builder.append(key, value, timestamp, headers)
         batch.reserved += size
         self.buffered += size
@@ -180,9 +206,7 @@ class Accumulator:
 
     def enqueue(self, partition: TopicPartition, builder: BatchBuilder, now_ms: float) -> Batch:
         """A batch made elsewhere; what was appended before goes before it."""
-        queue = self.queues.get(partition)
-        if queue is None:
-            queue = self.queues[partition] = PartitionQueue(partition)
+        queue = self.queue_of(partition)
         if queue.open is not None:
             self._close(queue)
         batch = Batch(partition, builder, now_ms)

@@ -11,22 +11,19 @@ def partition_for_key(key: bytes, partitions: int) -> int:
     return (murmur2(key) & 0x7FFF_FFFF) % partitions
 
 
-class StickyPartitions:
-    """For records without a key: one partition per topic until its batch is sent (KIP-480)."""
+class StickyPartition:
+    """For records without a key: one partition of a topic until its batch is full (KIP-480)."""
+
+    __slots__ = ("chosen",)
 
     def __init__(self) -> None:
-        self._chosen: dict[str, int] = {}
+        self.chosen = -1
 
-    def choose(self, topic: str, partitions: int, dice: float) -> int:
-        """`dice`, in [0, 1), picks a new one where none is chosen."""
-        chosen = self._chosen.get(topic)
-        if chosen is None or chosen >= partitions:
-            chosen = self._chosen[topic] = int(dice * partitions)
-        return chosen
+    def choose(self, count: int, dice: float) -> int:
+        """`dice`, in [0, 1), picks one of `count`."""
+        self.chosen = int(dice * count)
+        return self.chosen
 
-    def current(self, topic: str) -> int | None:
-        return self._chosen.get(topic)
-
-    def batch_is_full(self, topic: str, partition: int) -> None:
-        if self._chosen.get(topic) == partition:
-            del self._chosen[topic]
+    def batch_is_full(self, partition: int) -> None:
+        if self.chosen == partition:
+            self.chosen = -1
