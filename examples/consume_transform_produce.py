@@ -1,25 +1,28 @@
 """The loop that transactions are for, written twice: by hand, and with `transact`.
 
-    python examples/consume_transform_produce.py localhost:9092 by-hand
-    python examples/consume_transform_produce.py localhost:9092 transact
+    python examples/consume_transform_produce.py localhost:9092 by-hand billing-1
+    python examples/consume_transform_produce.py localhost:9092 transact billing-2
 
-Both read `orders`, write `invoices`, and stop when there is nothing left to read. Kill them at any
-moment and start them again: every order leads to one invoice.
+Both read `orders`, write `invoices`, and stop when there is nothing left to read. Run as many as
+you like, each under a transactional id of its own; kill them at any moment and start them again
+under the same id: every order leads to one invoice. Settings may follow: group_protocol=consumer.
 """
 
 import asyncio
 import sys
+from typing import Any
 
 from semel.client import AbortableError, Consumer, Producer, transact
 
 GROUP = "billing"
+QUIET_MS = 5_000
 
 
 def invoice_for(order: bytes | None) -> bytes:
     return b"invoice for " + (order or b"")
 
 
-async def by_hand(bootstrap: str, quiet_ms: int) -> None:
+async def by_hand(bootstrap: str, transactional_id: str, quiet_ms: int, **group: Any) -> None:
     """What `transact` does for you: offsets, group metadata, aborts, going back."""
     async with (
         Consumer(
@@ -27,11 +30,12 @@ async def by_hand(bootstrap: str, quiet_ms: int) -> None:
             group_id=GROUP,
             isolation_level="read_committed",
             auto_offset_reset="earliest",
+            **group,
         ) as consumer,
-        Producer(bootstrap, transactional_id="billing-by-hand") as producer,
+        Producer(bootstrap, transactional_id=transactional_id) as producer,
     ):
-        consumer.subscribe(["orders"])
         await producer.init_transactions()
+        consumer.subscribe(["orders"])
         while records := await consumer.poll(quiet_ms):
             await producer.begin_transaction()
             try:
@@ -43,28 +47,36 @@ async def by_hand(bootstrap: str, quiet_ms: int) -> None:
                 await producer.commit_transaction()
             except AbortableError:
                 await producer.abort_transaction()
-                committed = await consumer.committed(consumer.assignment())
-                for partition in consumer.assignment():
-                    if partition in committed:
-                        consumer.seek(partition, committed[partition].offset)
-                    else:
-                        consumer.seek_to_beginning(partition)
+                await go_back(consumer)
 
 
-async def with_transact(bootstrap: str, quiet_ms: int) -> None:
+async def go_back(consumer: Consumer) -> None:
+    """To what is committed: the transaction's records are to be read again."""
+    committed = await consumer.committed(consumer.assignment())
+    for partition in consumer.assignment():
+        if partition in committed:
+            consumer.seek(partition, committed[partition].offset)
+        else:
+            consumer.seek_to_beginning(partition)
+
+
+async def with_transact(bootstrap: str, transactional_id: str, quiet_ms: int, **group: Any) -> None:
     async with transact(
-        bootstrap, inputs=["orders"], group=GROUP, transactional_id="billing-transact"
+        bootstrap,
+        inputs=["orders"],
+        group=GROUP,
+        transactional_id=transactional_id,
+        stop_when_idle_ms=quiet_ms,
+        **group,
     ) as batches:
-        try:
-            while True:
-                async with asyncio.timeout(quiet_ms / 1000):
-                    batch = await anext(batches)
-                for record in batch.records:
-                    await batch.send("invoices", invoice_for(record.value), record.key)
-        except TimeoutError:
-            print("nothing left to read")
+        async for batch in batches:
+            for record in batch:
+                await batch.send("invoices", invoice_for(record.value), record.key)
 
 
 if __name__ == "__main__":
-    ways = {"by-hand": by_hand, "transact": with_transact}
-    asyncio.run(ways[sys.argv[2]](sys.argv[1], 5_000))
+    bootstrap, way, transactional_id, *words = sys.argv[1:]
+    pairs = (word.split("=", 1) for word in words)
+    settings = {name: int(value) if value.isdigit() else value for name, value in pairs}
+    loop = {"by-hand": by_hand, "transact": with_transact}[way]
+    asyncio.run(loop(bootstrap, transactional_id, QUIET_MS, **settings))

@@ -22,7 +22,7 @@ async def test_every_order_leads_to_one_invoice(bootstrap: str, way: str) -> Non
     async with Producer(bootstrap) as producer:
         for number in range(100):
             await producer.send("orders", b"%s %d" % (way.encode(), number))
-    await getattr(example, way)(bootstrap, 3_000)
+    await getattr(example, way)(bootstrap, f"billing-{way}", 1_500)
     async with Consumer(
         bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"
     ) as consumer:

@@ -56,10 +56,17 @@ class TransactBatch:
 class Transact:
     """Made by `transact`. Iterate it, or let `run` call a function for each batch."""
 
-    def __init__(self, consumer: Consumer, producer: Producer, inputs: list[str]) -> None:
+    def __init__(
+        self,
+        consumer: Consumer,
+        producer: Producer,
+        inputs: list[str],
+        stop_when_idle_ms: float | None = None,
+    ) -> None:
         self._consumer = consumer
         self._producer = producer
         self._inputs = inputs
+        self._stop_when_idle_ms = stop_when_idle_ms
         self._backoff = Backoff()
         self._open: dict[TopicPartition, OffsetAndMetadata] | None = None  # where it began
         self._attempt = 1
@@ -103,7 +110,8 @@ class Transact:
     async def __anext__(self) -> TransactBatch:
         if self._open is not None:
             await self._commit()
-        while not self._stopping:
+        idle_since = asyncio.get_running_loop().time()
+        while not self._stopping and not self._is_idle(idle_since):
             started = self._consumer.positions()
             records = await self._consumer.poll(200)
             if not records:
@@ -115,6 +123,11 @@ class Transact:
             await self._producer.begin_transaction()
             return TransactBatch(self._producer, records, self._attempt)
         raise StopAsyncIteration
+
+    def _is_idle(self, since: float) -> bool:
+        if self._stop_when_idle_ms is None:
+            return False
+        return (asyncio.get_running_loop().time() - since) * 1000 >= self._stop_when_idle_ms
 
     async def run(self, work: Callable[[TransactBatch], Awaitable[None]]) -> None:
         """Calls `work` for every batch; errors that a retry can repair are retried."""
@@ -171,11 +184,13 @@ def transact(
     inputs: Iterable[str],
     group: str,
     transactional_id: str,
+    stop_when_idle_ms: float | None = None,
     settings: Mapping[str, Any] | None = None,
     **given: Any,
 ) -> Transact:
     """The loop above. Two processes need two transactional ids; they may share the group.
 
+    It goes on for ever, or until nothing came for `stop_when_idle_ms` (also if no broker is there).
     All settings of `Consumer` and `Producer` are keywords, or Java-style names in `settings`.
     """
     named = {name.replace(".", "_"): value for name, value in (settings or {}).items()} | given
@@ -196,4 +211,4 @@ def transact(
     )
     producer = Producer(bootstrap_servers, transactional_id=transactional_id, **for_producer)
     names = [inputs] if isinstance(inputs, str) else list(inputs)
-    return Transact(consumer, producer, names)
+    return Transact(consumer, producer, names, stop_when_idle_ms)
