@@ -1,5 +1,6 @@
 """The source on a real Spark and a real broker, alone and into the sink."""
 
+import json
 import shutil
 from collections import Counter
 
@@ -82,7 +83,43 @@ def test_offsets_by_number_by_time_and_split_partitions(fill, read, spark, topic
     assert some.count() == len(offsets) - 2
     assert read(spark.read, startingTimestamp="99999999999999").count() == 0
     assert read(spark.read, startingTimestamp="1", minPartitions="9").count() == 30
+    assert read(spark.read, startingTimestamp="1", maxRecordsPerPartition="5").count() == 30
     assert read(spark.read, subscribePattern=f"{topic[:-1]}.").count() >= 30
+
+
+def test_a_read_ends_where_it_is_told_to(fill, read, spark, topic):
+    fill(30)
+    ending = f'{{"{topic}": {{"0": 2, "1": 0, "2": -2}}}}'
+    assert read(spark.read, endingOffsets=ending).count() == 2
+    assert read(spark.read, endingTimestamp="1").count() == 0
+    times = f'{{"{topic}": {{"0": 1, "1": 99999999999999, "2": 1}}}}'
+    parts = read(spark.read, endingOffsetsByTimestamp=times).select("partition").distinct()
+    assert [row.partition for row in parts.collect()] == [1]
+    with pytest.raises(PySparkException, match="earliest, latest, committed"):
+        read(spark.read, endingOffsets="letest").count()
+
+
+ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+
+
+def test_values_are_decoded_by_a_schema_if_asked(kafka, read, spark):
+    good, bad = kafka.topic(1), kafka.topic(1)
+    producer = kafka.producer()
+    for value in (b'{"id": 7, "more": true}', None):
+        producer.produce(good, value)
+    for value in (b'{"id": 8}', b"no json", b"\x0a"):
+        producer.produce(bad, value)
+    producer.flush()
+    as_json = {"valueFormat": "json", "valueSchema": "id long"}
+    fit = read(spark.read, subscribe=good, **as_json)
+    assert fit.select("value.id").collect() == [(7,), (None,)]
+    with pytest.raises(PySparkException, match=f"{bad}-0, offset 1: the value does not fit"):
+        read(spark.read, subscribe=bad, **as_json).collect()
+    lenient = read(spark.read, subscribe=bad, badValues="null", **as_json)
+    assert lenient.select("value.id").collect() == [(8,), (None,), (None,)]
+    as_avro = {"valueFormat": "avro", "valueSchema": json.dumps(ORDER), "badValues": "null"}
+    avro = read(spark.read, subscribe=bad, **as_avro)
+    assert avro.select("value.id").collect() == [(None,), (None,), (5,)]
 
 
 class Pipe:
@@ -142,6 +179,9 @@ def test_a_stateless_pipeline_survives_the_loss_of_its_checkpoint(fill, pipe, ka
     rows += fill(40)
     pipe.run(**options)
     assert kafka.values(pipe.output) == Counter(rows)
+    # A batch read from there sees what is not yet done.
+    new = fill(5)
+    assert values(pipe.read(pipe.spark.read, **options)) == Counter(new)
 
 
 def test_starting_from_a_ledger_without_an_entry_is_refused(fill, pipe):

@@ -41,6 +41,13 @@ def test_a_partition_is_not_split_unless_more_tasks_are_asked_for():
     assert len(pack(work, 4, 8)) == 8
 
 
+def test_a_large_partition_is_split_by_the_size_asked_for():
+    work = [Range("t", 0, 0, 1_000), Range("t", 1, 0, 10)]
+    packed = pack(work, 2, None, at_most=250)
+    assert max(sum(r.size for r in task) for task in packed) <= 260
+    assert sum(r.size for task in packed for r in task) == 1_010
+
+
 def test_small_partitions_share_tasks_evenly():
     packed = pack([Range("t", p, 0, 100) for p in range(24)], 2, None)
     assert [sum(r.size for r in task) for task in packed] == [1200, 1200]
@@ -59,6 +66,11 @@ BASE = {"kafka.bootstrap.servers": "localhost:1"}
         ({**BASE, "subscribe": "a", "startingOffsets": "committed"}, "application name"),
         ({**BASE, "subscribe": "a", "isolation": "dirty"}, "read_committed or"),
         ({**BASE, "subscribe": "a", "failOnDataLoss": "maybe"}, "true or false"),
+        ({**BASE, "subscribe": "a", "maxOffsetsPerTrigger": "0"}, "nothing would ever be read"),
+        ({**BASE, "subscribe": "a", "endingOffsets": "committed"}, "not committed"),
+        ({**BASE, "subscribe": "a", "valueFormat": "json"}, "belong together"),
+        ({**BASE, "subscribe": "a", "valueFormat": "xml", "valueSchema": "x"}, "json or avro"),
+        ({**BASE, "subscribe": "a", "badValues": "skip"}, "fail or null"),
     ],
 )
 def test_options_that_make_no_sense_are_named(options, sentence):

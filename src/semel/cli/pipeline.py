@@ -1,4 +1,4 @@
-"""`semel pipeline FILE`: run a pipeline from a TOML file, or from a Python file that has one.
+"""`semel pipeline run FILE`: a pipeline from a TOML file, or from a Python file that has one.
 
     application = "shout"
     bootstrap = "localhost:9092"
@@ -7,17 +7,21 @@
     transform = "SELECT key, upper(value) AS value FROM source"
     checkpoint = "checkpoints/shout"
 
-A Python file has a `Pipeline` in a variable named `pipeline`.
+In place of SQL, `function = "shout.py:shout"` names a Python function of a DataFrame; the file is
+looked for beside this one. A Python file has a `Pipeline` in a variable named `pipeline`.
 """
 
 from __future__ import annotations
 
 import argparse
 import runpy
+import signal
 import sys
 import time
 import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,15 +30,23 @@ from rich.console import Console
 if TYPE_CHECKING:
     from semel.spark.pipeline import Pipeline, Progress
 
+#: More partitions than this are shown as a sum.
+_SHOWN = 8
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="a TOML file, or a Python file with `pipeline`")
-    parser.add_argument("--master", help="Spark's master URL (default: this machine)")
-    parser.add_argument("--bootstrap", help="the broker, if not the one in the file")
-    parser.add_argument("--once", action="store_true", help="do all that is there now, then end")
+    actions = parser.add_subparsers(dest="action", metavar="action", required=True)
+    running = actions.add_parser("run", help="run a pipeline until it is stopped")
+    running.add_argument("file", type=Path, help="a TOML file, or a Python file with `pipeline`")
+    running.add_argument("--master", help="Spark's master URL (default: this machine)")
+    running.add_argument("--bootstrap", help="the broker, if not the one in the file")
+    running.add_argument("--once", action="store_true", help="do all that is there now, then end")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if find_spec("pyspark") is None:
+        print("semel: pipelines run on Spark: pip install 'semel[spark]'", file=sys.stderr)
+        return 2
     try:
         pipeline = load(arguments.file)
     except (OSError, ValueError, ImportError) as problem:
@@ -45,12 +57,28 @@ def run(arguments: argparse.Namespace) -> int:
         for name in ("master", "bootstrap")
         if (value := getattr(arguments, name)) is not None
     }
-    report = Report(Console())
     trigger: dict[str, Any] = {"availableNow": True} if arguments.once else {}
+    return _run(replace(pipeline, **changes), trigger)
+
+
+def _run(pipeline: Pipeline, trigger: dict[str, Any]) -> int:
+    from semel.spark.pipeline import FAILURES
+
+    report = Report(Console(soft_wrap=True))
+    # Whoever stops a service sends this; it shall end as well as by Ctrl-C.
+    usual = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        replace(pipeline, **changes).run(on_progress=report.add, **trigger)
+        spark = pipeline.session(quiet=True)
+        report.began(pipeline, spark)
+        pipeline.run(spark, on_progress=report.add, **trigger)
     except KeyboardInterrupt:
-        report.console.print("stopped; it goes on from here when started again")
+        report.say("stopped; it goes on from here when started again")
+    except FAILURES as problem:
+        report.summary()
+        print(f"semel: {reason(problem)}", file=sys.stderr)
+        return 1
+    finally:
+        signal.signal(signal.SIGTERM, usual)
     report.summary()
     return 0
 
@@ -65,6 +93,10 @@ def load(path: Path) -> Pipeline:
             raise ValueError("there is no Pipeline in a variable named `pipeline`")
         return found
     settings = tomllib.loads(path.read_text())
+    if "function" in settings:
+        if "transform" in settings:
+            raise ValueError("give `transform`, which is SQL, or `function`, not both")
+        settings["transform"] = _function(path.parent, settings.pop("function"))
     unknown = set(settings) - {entry.name for entry in fields(Pipeline)}
     if unknown:
         raise ValueError(f"unknown settings: {', '.join(sorted(unknown))}")
@@ -74,26 +106,84 @@ def load(path: Path) -> Pipeline:
         raise ValueError(str(problem).replace("Pipeline.__init__() ", "")) from None
 
 
+def _function(directory: Path, place: str) -> Callable[..., Any]:
+    file, _, name = place.partition(":")
+    found: Callable[..., Any] | None = runpy.run_path(str(directory / file)).get(name)
+    if not callable(found):
+        raise ValueError(f"there is no function {name!r} in {file}; write it as file.py:name")
+    return found
+
+
+def reason(problem: Exception) -> str:
+    """The sentence inside a failure: Spark wraps it in traces of two languages."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    traces = [place for place, line in enumerate(lines) if "Traceback (most recent" in line]
+    for line in lines[traces[-1] + 1 :] if traces else []:
+        name, colon, words = line.partition(": ")
+        if colon and " " not in name and not line.startswith("File "):
+            return words
+    return lines[0] if lines else repr(problem)
+
+
 class Report:
-    """A line for each batch that had rows, and a sum at the end."""
+    """A line for each batch, and a sum at the end."""
 
     def __init__(self, console: Console) -> None:
-        self.console = console
+        self._console = console
         self._began = time.monotonic()
         self._batches = 0
         self._rows = 0
+        self._retries = 0
+        self._last: Progress | None = None
+
+    def say(self, words: str) -> None:
+        self._console.print(words, highlight=False)
+
+    def began(self, pipeline: Pipeline, spark: Any) -> None:
+        out = pipeline.sink or "the topics named by the rows"
+        self.say(
+            f"{pipeline.application}: {_names(pipeline.source)} → {out}, exactly once;"
+            f" Spark {spark.version} at {pipeline.master}. Ctrl-C stops it"
+        )
+        self._began = time.monotonic()
 
     def add(self, progress: Progress) -> None:
         self._batches += 1
         self._rows += progress.rows
-        self.console.print(
-            f"batch {progress.batch:>6}  {progress.rows:>10,} rows"
-            f"  {progress.rows_per_second:>10,.0f} rows/s  lag {progress.lag:,}",
-            highlight=False,
+        self._retries += progress.retries
+        self._last = progress
+        again = f"  run again {progress.retries}×" if progress.retries else ""
+        self.say(
+            f"batch {progress.batch:>5}  {progress.rows:>10,} rows"
+            f"  {progress.rows_per_second:>9,.0f} rows/s  lag {progress.lag:>8,}"
+            f"  committed {positions(progress.committed)}{again}"
         )
 
     def summary(self) -> None:
         took = time.monotonic() - self._began
-        self.console.print(
-            f"{self._rows:,} rows in {self._batches:,} batches, {took:.1f} s", highlight=False
+        batches = f"{self._batches:,} {'batch' if self._batches == 1 else 'batches'}"
+        self.say(
+            f"\n{self._rows:,} rows in {batches}, {took:.1f} s ({self._rows / took:,.0f} rows/s);"
+            f" {self._retries} attempts were aborted and run again"
         )
+        if self._last is not None:
+            self.say(f"committed {positions(self._last.committed)}; lag {self._last.lag:,}")
+
+
+def positions(committed: Mapping[tuple[str, int], int]) -> str:
+    """Offsets by topic: each partition's where they are few, else their sum."""
+    by_topic: dict[str, dict[int, int]] = {}
+    for (topic, partition), offset in sorted(committed.items()):
+        by_topic.setdefault(topic, {})[partition] = offset
+    words = []
+    for topic, offsets in by_topic.items():
+        each = " ".join(f"{partition}:{offset}" for partition, offset in offsets.items())
+        total = f"{sum(offsets.values()):,} in {len(offsets)} partitions"
+        words.append(f"{topic} {each if len(offsets) <= _SHOWN else total}")
+    return ", ".join(words) or "no offsets of Kafka"
+
+
+def _names(source: Any) -> str:
+    if isinstance(source, str):
+        return source
+    return ", ".join(map(_names, source.values() if isinstance(source, Mapping) else source))

@@ -1,4 +1,4 @@
-"""A whole pipeline in one value: topics in, a transformation, a topic out, exactly once.
+"""A whole pipeline in one value: topics in, a transformation, topics out, exactly once.
 
 Pipeline(
     application="totals",
@@ -12,22 +12,29 @@ Pipeline(
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import BinaryType
 
+from semel.client.lent import Refused
+from semel.spark.java import NoJava
 from semel.spark.sessions import session
 from semel.spark.sink import ExactlyOnceSink
 from semel.spark.source import register
+from semel.spark.streams import source_positions
 
-Transform = Callable[[DataFrame], DataFrame] | str
+Transform = Callable[..., DataFrame] | str
+Topics = str | Sequence[str]
+#: What a pipeline may fail with through no fault of this package.
+FAILURES = (PySparkException, Refused, NoJava, ValueError, TypeError)
 _VIEW = "source"
-# Rows as SQL wants them: bytes are seldom what one calculates with.
-_TEXT = ("cast(key AS string) AS key", "cast(value AS string) AS value")
 _REST = ("topic", "partition", "offset", "timestamp")
 
 
@@ -39,7 +46,11 @@ class Progress:
     batch: int
     rows: int
     seconds: float
+    #: Where the next batch begins, by (topic, partition); committed with the rows.
+    committed: Mapping[tuple[str, int], int]
     lag: int
+    #: Attempts that were aborted and run again.
+    retries: int = 0
 
     @property
     def rows_per_second(self) -> float:
@@ -50,19 +61,28 @@ class Progress:
 class Pipeline:
     """`transform` is SQL over the view `source`, or a function of a DataFrame.
 
-    It sees key and value as strings, and topic, partition, offset and timestamp; its result needs a
-    column value, and may have key, headers, partition, timestamp, and topic if no `sink` is named.
+    It sees key and value as strings (or what `valueSchema` says), and topic, partition, offset and
+    timestamp; its result needs a column value, and may have key, headers, partition, timestamp, and
+    topic if no `sink` is named. `source` is one topic, several, or a mapping from names to them:
+    then each name is a view, or an argument of the function, so that streams can be joined.
+
+    `watermark` is how late a timestamp may be ("10 minutes"), for joins and deduplication.
+    `settings` are Kafka's, for TLS and SASL; `options` the source's, `sink_options` the sink's,
+    `spark` Spark's.
     """
 
     application: str
     bootstrap: str
-    source: str
+    source: Topics | Mapping[str, Topics]
     transform: Transform
     checkpoint: str
     sink: str | None = None
     mode: str = "append"
-    options: Mapping[str, str] = field(default_factory=dict)
+    watermark: str | None = None
+    options: Mapping[str, str | int | bool] = field(default_factory=dict)
     sink_options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    spark: Mapping[str, str | int | bool] = field(default_factory=dict)
     master: str = "local[*]"
 
     def start(
@@ -72,9 +92,10 @@ class Pipeline:
         **trigger: Any,
     ) -> StreamingQuery:
         """Start the query in the background; `trigger` is Spark's, such as availableNow=True."""
-        spark = spark or session(self.application, self.master)
+        spark = spark or self.session()
         register(spark)
-        sink = ExactlyOnceSink(self.bootstrap, self.sink, self.application, **self.sink_options)
+        chosen = {"settings": self.settings, **self.sink_options}
+        sink = ExactlyOnceSink(self.bootstrap, self.sink, self.application, **chosen)
         watched = _Watched(sink, on_progress)
         writer = self._rows(spark).writeStream.foreachBatch(watched).outputMode(self.mode)
         writer = writer.option("checkpointLocation", self.checkpoint).queryName(self.application)
@@ -87,21 +108,51 @@ class Pipeline:
         **trigger: Any,
     ) -> None:
         """Run until the query ends: with availableNow=True when all that is there is done."""
-        self.start(spark, on_progress, **trigger).awaitTermination()
+        query = self.start(spark, on_progress, **trigger)
+        try:
+            query.awaitTermination()
+        finally:
+            # Interrupted, it is left between two batches or inside one: both are fine.
+            query.stop()
+
+    def session(self, quiet: bool = False) -> SparkSession:
+        chosen = dict(self.spark)
+        if self.master.startswith("local"):
+            # Spark's 200 are meant for a cluster; every one of them costs a task and a state store.
+            chosen.setdefault("spark.sql.shuffle.partitions", os.cpu_count() or 1)
+        named = {name.replace(".", "__"): value for name, value in chosen.items()}
+        return session(self.application, self.master, quiet=quiet, **named)
 
     def _rows(self, spark: SparkSession) -> DataFrame:
-        reader = spark.readStream.format("semel").option("kafka.bootstrap.servers", self.bootstrap)
-        reader = reader.option("subscribe", self.source)
-        reader = reader.option("tasks", spark.sparkContext.defaultParallelism)
-        for name, value in self.options.items():
-            reader = reader.option(name, value)
-        rows = reader.load()
-        headers = ["headers"] if "headers" in rows.columns else []
-        rows = rows.selectExpr(*_TEXT, *_REST, *headers)
+        named = isinstance(self.source, Mapping)
+        sources = self.source if isinstance(self.source, Mapping) else {_VIEW: self.source}
+        frames = {name: self._read(spark, topics) for name, topics in sources.items()}
         if callable(self.transform):
-            return self.transform(rows)
-        rows.createOrReplaceTempView(_VIEW)
+            return self.transform(**frames) if named else self.transform(frames[_VIEW])
+        for name, frame in frames.items():
+            frame.createOrReplaceTempView(name)
         return spark.sql(self.transform)
+
+    def _read(self, spark: SparkSession, topics: Topics) -> DataFrame:
+        names = topics if isinstance(topics, str) else ",".join(topics)
+        chosen: dict[str, Any] = {f"kafka.{name}": value for name, value in self.settings.items()}
+        chosen["kafka.bootstrap.servers"] = self.bootstrap
+        chosen["subscribe"] = names
+        chosen["tasks"] = spark.sparkContext.defaultParallelism
+        if self.options.get("startingOffsets") == "committed":
+            chosen["application"] = self.application
+        chosen.update(self.options)
+        rows = spark.readStream.format("semel").options(**chosen).load()
+        if self.watermark is not None:
+            rows = rows.withWatermark("timestamp", self.watermark)
+        headers = ["headers"] if "headers" in rows.columns else []
+        return rows.selectExpr(_text(rows, "key"), _text(rows, "value"), *_REST, *headers)
+
+
+def _text(rows: DataFrame, name: str) -> str:
+    """Bytes as SQL wants them: text is what one calculates with."""
+    is_bytes = isinstance(rows.schema[name].dataType, BinaryType)
+    return f"cast({name} AS string) AS {name}" if is_bytes else name
 
 
 class _Watched:
@@ -112,14 +163,17 @@ class _Watched:
         self._on_progress = on_progress
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
-        began, before = time.monotonic(), self._sink.rows
-        self._sink(batch, batch_id)
+        sink = self._sink
+        began, rows, retries = time.monotonic(), sink.rows, sink.committer.retries
+        sink(batch, batch_id)
         self._on_progress(
             Progress(
-                application=self._sink.application,
+                application=sink.application,
                 batch=batch_id,
-                rows=self._sink.rows - before,
+                rows=sink.rows - rows,
                 seconds=time.monotonic() - began,
-                lag=self._sink.lag(),
+                committed=source_positions(sink.committed) if sink.committed else {},
+                lag=sink.lag(),
+                retries=sink.committer.retries - retries,
             )
         )

@@ -45,8 +45,6 @@ from semel.spark.source_offsets import (
     resolve,
 )
 from semel.spark.source_options import (
-    COLUMNS,
-    HEADERS_COLUMN,
     Positions,
     SourceOptions,
     as_json,
@@ -70,13 +68,13 @@ class SemelSource(DataSource):
         return "semel"
 
     def schema(self) -> str:
-        return COLUMNS + (HEADERS_COLUMN if SourceOptions.of(self.options).headers else "")
+        return SourceOptions.of(self.options).columns()
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return BatchReader(SourceOptions.of(self.options))
+        return BatchReader(SourceOptions.of(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return StreamReader(SourceOptions.of(self.options))
+        return StreamReader(SourceOptions.of(self.options), schema)
 
 
 def register(spark: SparkSession) -> None:
@@ -87,8 +85,10 @@ def register(spark: SparkSession) -> None:
 class _Reading:
     """What both readers share."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType | None = None) -> None:
         self.options = options
+        #: What values are decoded to, if they are.
+        self.value_type = schema["value"].dataType if schema and options.value_format else None
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Spark reads once even where there is nothing, with no partition at all.
@@ -98,23 +98,35 @@ class _Reading:
         from semel.spark.source_read import RangeReader
 
         freeze_imports()
-        return RangeReader(self.options).read(partition.ranges)
+        return RangeReader(self.options, self.value_type).read(partition.ranges)
 
     def _pack(self, start: Positions, end: Positions) -> list[Work]:
-        tasks = self.options.tasks or os.cpu_count() or 1
-        found = pack(ranges(start, end), tasks, self.options.min_partitions)
+        options = self.options
+        tasks = options.tasks or os.cpu_count() or 1
+        found = pack(ranges(start, end), tasks, options.min_partitions, options.max_per_task)
         return [Work(entry) for entry in found]
 
-    def _start(self, cluster: Cluster) -> Positions:
-        options = self.options
-        found = resolve(
-            cluster,
-            options,
-            options.partitions(cluster),
-            options.starting,
-            options.starting_timestamp_ms,
-        )
-        return _by_topic(found)
+    def _start(self, cluster: Cluster) -> tuple[Positions, bool]:
+        """Where to begin, and whether that comes from the ledger."""
+        options, choice = self.options, self.options.starting
+        if choice == "committed" and options.starting_times is None:
+            try:
+                return from_ledger(cluster, options), True
+            except NoCommittedOffsets:
+                if options.committed_fallback is None:
+                    raise
+                choice = options.committed_fallback
+        targets = options.partitions(cluster)
+        return _by_topic(resolve(cluster, options, targets, choice, options.starting_times)), False
+
+    def _with_new_partitions(self, cluster: Cluster, begin: Positions, end: Positions) -> Positions:
+        """Partitions that appeared since are read from their beginning."""
+        new = [(t, p) for t, parts in end.items() for p in parts if p not in begin.get(t, {})]
+        if not new:
+            return begin
+        first = offsets_at(cluster, dict.fromkeys(new, EARLIEST), False)
+        known = {(t, p): offset for t, parts in begin.items() for p, offset in parts.items()}
+        return _by_topic({**known, **first})
 
 
 class BatchReader(_Reading, DataSourceReader):
@@ -122,22 +134,17 @@ class BatchReader(_Reading, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         options, cluster = self.options, self.options.cluster()
-        start = from_ledger(cluster, options) if options.starting == "committed" else None
-        end = resolve(
-            cluster,
-            options,
-            options.partitions(cluster),
-            options.ending,
-            options.ending_timestamp_ms,
-        )
-        return self._pack(start or self._start(cluster), _by_topic(end))
+        start, _ = self._start(cluster)
+        targets = options.partitions(cluster)
+        end = _by_topic(resolve(cluster, options, targets, options.ending, options.ending_times))
+        return self._pack(self._with_new_partitions(cluster, start, end), end)
 
 
 class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """An unbounded one."""
 
-    def __init__(self, options: SourceOptions) -> None:
-        super().__init__(options)
+    def __init__(self, options: SourceOptions, schema: StructType | None = None) -> None:
+        super().__init__(options, schema)
         self._cluster: Cluster | None = None
         self._initial: dict[str, Any] | None = None
         self._final: Positions | None = None
@@ -150,19 +157,17 @@ class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         latest = self._final or self._ends()
-        begin = positions_of(start["topics"])
-        begin = self._with_new_partitions(begin, latest)
+        begin = self._with_new_partitions(self._connected(), positions_of(start["topics"]), latest)
         # A topic made anew may end before where the query is: its loss is noticed when it is read.
         latest = {
             t: {p: max(end, begin[t][p]) for p, end in parts.items()} for t, parts in latest.items()
         }
-        if isinstance(limit, ReadMaxRows):
-            latest = limit_to(begin, latest, limit.max_rows)
-        elif isinstance(limit, ReadMaxBytes):
-            latest = self._limit_bytes(begin, latest, limit.max_bytes)
+        if not isinstance(limit, ReadAllAvailable):
+            latest = self._limited(begin, latest)
         return {"topics": as_json(latest), "origin": start["origin"]}
 
     def getDefaultReadLimit(self) -> ReadLimit:
+        # Spark only hands it back; with both limits, the smaller of them counts.
         if self.options.max_offsets is not None:
             return ReadMaxRows(self.options.max_offsets)
         if self.options.max_bytes is not None:
@@ -180,52 +185,38 @@ class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow
         if start["origin"] != end["origin"]:
             begin = positions_of(end["origin"]["topics"])
         finish = positions_of(end["topics"])
-        return self._pack(self._with_new_partitions(begin, finish), finish)
+        return self._pack(self._with_new_partitions(self._connected(), begin, finish), finish)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing: the sink commits the offsets inside its transaction."""
 
     def _find_origin(self) -> dict[str, Any]:
-        options, cluster = self.options, self._connected()
-        if options.starting != "committed":
-            topics = as_json(self._start(cluster))
-            return {"topics": topics, "origin": {"topics": topics}}
-        try:
-            topics = as_json(from_ledger(cluster, options))
-        except NoCommittedOffsets:
-            if options.committed_fallback is None:
-                raise
-            found = resolve(
-                cluster, options, options.partitions(cluster), options.committed_fallback, None
-            )
-            topics = as_json(_by_topic(found))
-            return {"topics": topics, "origin": {"topics": topics}}
-        origin = {"topics": topics, "ledger": options.application}
-        return {"topics": topics, "origin": origin}
+        start, from_the_ledger = self._start(self._connected())
+        origin: dict[str, Any] = {"topics": as_json(start)}
+        if from_the_ledger:
+            origin["ledger"] = self.options.application
+        return {"topics": origin["topics"], "origin": origin}
 
     def _ends(self) -> Positions:
         cluster = self._connected()
         wanted = dict.fromkeys(self.options.partitions(cluster), LATEST)
         return _by_topic(offsets_at(cluster, wanted, self.options.committed_only))
 
-    def _limit_bytes(self, begin: Positions, latest: Positions, allowed: int) -> Positions:
-        """About that many bytes: by the size of records at the start of the largest partition."""
-        found = max(ranges(begin, latest), key=lambda entry: entry.size, default=None)
-        if found is None:
-            return latest
+    def _limited(self, begin: Positions, latest: Positions) -> Positions:
+        allowed = self.options.max_offsets
+        if self.options.max_bytes is not None:
+            by_size = self._offsets_in(self.options.max_bytes, begin, latest)
+            allowed = by_size if allowed is None else min(allowed, by_size)
+        return latest if allowed is None else limit_to(begin, latest, allowed)
+
+    def _offsets_in(self, size: int, begin: Positions, latest: Positions) -> int:
+        """About how many: by the records at the start of the largest partition."""
+        largest = max(ranges(begin, latest), key=lambda entry: entry.size, default=None)
+        if largest is None:
+            return 1
         from semel.spark.source_read import RangeReader
 
-        size = RangeReader(self.options).bytes_per_offset(found)
-        return limit_to(begin, latest, max(1, int(allowed / size)))
-
-    def _with_new_partitions(self, begin: Positions, end: Positions) -> Positions:
-        """Partitions that appeared while the query runs are read from their beginning."""
-        new = [(t, p) for t, parts in end.items() for p in parts if p not in begin.get(t, {})]
-        if not new:
-            return begin
-        first = offsets_at(self._connected(), dict.fromkeys(new, EARLIEST), False)
-        known = {(t, p): offset for t, parts in begin.items() for p, offset in parts.items()}
-        return _by_topic({**known, **first})
+        return max(1, int(size / RangeReader(self.options).bytes_per_offset(largest)))
 
     def _connected(self) -> Cluster:
         if self._cluster is None:

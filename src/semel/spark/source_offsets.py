@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from semel.client.lent_wire import Cluster, check, patiently
 from semel.spark.ledger import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, Ledger
-from semel.spark.source_options import Positions, SourceOptions, positions_of
+from semel.spark.source_options import Positions, SourceOptions, Times, positions_of
 from semel.wire.messages.list_offsets import ListOffsetsRequest
 
 Target = tuple[str, int]
@@ -60,26 +60,47 @@ def resolve(
     options: SourceOptions,
     targets: Iterable[Target],
     choice: str,
-    timestamp_ms: int | None,
+    times: Times | None,
 ) -> dict[Target, int]:
     """Offsets from an option's value: a name, a JSON of numbers, or a time."""
     targets = list(targets)
-    if timestamp_ms is not None:
-        found = offsets_at(cluster, dict.fromkeys(targets, timestamp_ms), options.committed_only)
+    if times is not None:
+        wanted = _times(targets, times)
+        found = offsets_at(cluster, wanted, options.committed_only)
         later = [target for target, offset in found.items() if offset < 0]
         ends = offsets_at(cluster, dict.fromkeys(later, LATEST), options.committed_only)
         return {**found, **ends}
     if choice in _NAMED:
         wanted = dict.fromkeys(targets, _NAMED[choice])
         return offsets_at(cluster, wanted, options.committed_only)
-    given = positions_of(json.loads(choice))
-    numbers = {(t, p): offset for t, parts in given.items() for p, offset in parts.items()}
-    missing = set(targets) - set(numbers)
-    if missing:
-        raise ValueError(f"offsets are given, but not for {sorted(missing)}")
+    numbers = _for_each(targets, _numbers(choice), "offsets")
     symbolic = {target: number for target, number in numbers.items() if number < 0}
     named = offsets_at(cluster, symbolic, options.committed_only)
     return {target: named.get(target, numbers[target]) for target in targets}
+
+
+def _numbers(choice: str) -> Positions:
+    try:
+        return positions_of(json.loads(choice))
+    except (ValueError, AttributeError):
+        raise ValueError(
+            "offsets are earliest, latest, committed (where to start), or numbers such as"
+            f' {{"topic": {{"0": 5}}}}, not {choice!r}'
+        ) from None
+
+
+def _times(targets: list[Target], times: Times) -> dict[Target, int]:
+    if isinstance(times, int):
+        return dict.fromkeys(targets, times)
+    return _for_each(targets, times, "times")
+
+
+def _for_each(targets: list[Target], given: Positions, what: str) -> dict[Target, int]:
+    flat = {(t, p): number for t, parts in given.items() for p, number in parts.items()}
+    missing = set(targets) - set(flat)
+    if missing:
+        raise ValueError(f"{what} are given, but not for {sorted(missing)}")
+    return {target: flat[target] for target in targets}
 
 
 def from_ledger(cluster: Cluster, options: SourceOptions) -> Positions:
@@ -131,14 +152,21 @@ def ranges(start: Positions, end: Positions) -> list[Range]:
     return sorted(found, key=lambda r: (r.topic, r.partition))
 
 
-def pack(found: list[Range], tasks: int, at_least: int | None) -> list[tuple[Range, ...]]:
+def pack(
+    found: list[Range], tasks: int, at_least: int | None, at_most: int | None = None
+) -> list[tuple[Range, ...]]:
     """Few tasks with many small partitions each: every task costs a worker's invocation.
 
-    A partition is split only when more tasks are asked for (`minPartitions`) than there are
-    partitions, because rows of one key would then no longer be handled in order.
+    A partition is split only when that is asked for, by more tasks than there are partitions
+    (`minPartitions`) or by a size (`maxRecordsPerPartition`): rows of one key are then no longer
+    handled in order.
     """
+    if at_most is not None:
+        found = _split(found, at_most)
+        tasks = max(tasks, -(-sum(entry.size for entry in found) // at_most))
     if at_least is not None and at_least > len(found):
-        found, tasks = _split(found, at_least), at_least
+        total = sum(entry.size for entry in found)
+        found, tasks = _split(found, max(_SMALLEST_PIECE, -(-total // at_least))), at_least
     bins: list[list[Range]] = [[] for _ in range(min(tasks, len(found)))]
     loads = [0] * len(bins)
     for entry in sorted(found, key=lambda r: -r.size):
@@ -148,9 +176,7 @@ def pack(found: list[Range], tasks: int, at_least: int | None) -> list[tuple[Ran
     return [tuple(sorted(b, key=lambda r: (r.topic, r.partition, r.low))) for b in bins]
 
 
-def _split(found: list[Range], pieces: int) -> list[Range]:
-    total = sum(entry.size for entry in found)
-    size = max(_SMALLEST_PIECE, -(-total // pieces)) if total else 1
+def _split(found: list[Range], size: int) -> list[Range]:
     return [
         Range(r.topic, r.partition, low, min(low + size, r.high))
         for r in found

@@ -6,9 +6,10 @@ import logging
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql.types import DataType
 
 from semel.client.lent_wire import Cluster, KafkaError, Security, check, patiently
 from semel.spark.ledger import EARLIEST, READ_COMMITTED, READ_UNCOMMITTED
@@ -16,13 +17,19 @@ from semel.spark.source_offsets import Range, offsets_at
 from semel.spark.source_options import SourceOptions
 from semel.wire.columnar.committed import committed_only, fetched_batches
 from semel.wire.columnar.decode import HEADERS_TYPE, Columns, to_columns
+from semel.wire.columnar.kernels import load
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.fetch import FetchRequest
 
+if TYPE_CHECKING:
+    from semel.spark.source_values import Decoder
+
 log = logging.getLogger(__name__)
 
+_KERNELS = load()  # at import: workers are forked with the kernels loaded
 _PATIENCE_S = 120.0
 _NOTHING = memoryview(b"")
+_VALUE = 1
 _FIELDS = [
     ("key", pa.binary()),
     ("value", pa.binary()),
@@ -41,10 +48,13 @@ class DataLost(Exception):
 class RangeReader:
     """Reads ranges one after the other, fetching the next piece while this one is decoded."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, value_type: DataType | None = None) -> None:
         self._options = options
         self._cluster = _cluster(options.bootstrap, options.security)
-        fields = [*_FIELDS, ("headers", HEADERS_TYPE)] if options.headers else _FIELDS
+        self._decoder = _decoder(options, value_type) if value_type is not None else None
+        fields = [*_FIELDS, ("headers", HEADERS_TYPE)] if options.headers else list(_FIELDS)
+        if self._decoder is not None:
+            fields[_VALUE] = ("value", self._decoder.type)
         self._schema = pa.schema(fields)
 
     def read(self, wanted: tuple[Range, ...]) -> Iterator[pa.RecordBatch]:
@@ -77,7 +87,9 @@ class RangeReader:
                 pending = ahead.submit(self._fetch, wanted, position)
             aborted = [(a.producer_id, a.first_offset) for a in part.aborted_transactions or ()]
             kept = committed_only(batches, aborted) if self._options.committed_only else batches
-            columns = to_columns(kept, max(start, wanted.low), wanted.high, self._options.headers)
+            columns = to_columns(
+                kept, max(start, wanted.low), wanted.high, self._options.headers, _KERNELS
+            )
             if columns.count:
                 yield self._batch(wanted, columns)
 
@@ -143,11 +155,23 @@ class RangeReader:
         first = offsets_at(self._cluster, {target: EARLIEST}, False)[target]
         return max(first, offset) if first > offset else wanted.high
 
+    def _decode(self, wanted: Range, columns: Columns) -> pa.Array:
+        from semel.spark.source_values import BadValue
+
+        assert self._decoder is not None
+        try:
+            return self._decoder.decode(columns.values)
+        except BadValue as bad:
+            raise ValueError(
+                f"{wanted.topic}-{wanted.partition}, offset {columns.offsets[bad.place]}: the value"
+                f" does not fit valueSchema: {bad}; badValues=null reads such values as null"
+            ) from bad
+
     def _batch(self, wanted: Range, columns: Columns) -> pa.RecordBatch:
         count = columns.count
         arrays = [
             columns.keys,
-            columns.values,
+            columns.values if self._decoder is None else self._decode(wanted, columns),
             pa.repeat(wanted.topic, count),
             pa.repeat(pa.scalar(wanted.partition, pa.int32()), count),
             columns.offsets,
@@ -157,6 +181,13 @@ class RangeReader:
         if columns.headers is not None:
             arrays.append(columns.headers)
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _decoder(options: SourceOptions, value_type: DataType) -> Decoder | None:
+    # Arrow's JSON reader is loaded by those who need it.
+    from semel.spark.source_values import decoder_of
+
+    return decoder_of(options, value_type)
 
 
 _CLUSTERS: dict[tuple[str, Security], Cluster] = {}

@@ -9,13 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
 
 from semel.client.lent import Lent
-from semel.client.lent_wire import Cluster, Security
+from semel.client.lent_wire import Cluster, KafkaError, Security, patiently
 from semel.spark.claim_service import ClaimClient
 from semel.spark.outbox import Outbox, Sender
 from semel.spark.worker import freeze_imports
@@ -23,6 +24,7 @@ from semel.wire.columnar.columns import Rows
 from semel.wire.columnar.encode import BATCH_BYTES, Body, BufferPool, Lanes
 from semel.wire.columnar.kernels import load
 from semel.wire.compression import Compression
+from semel.wire.errors import ErrorCode
 
 STATISTICS = "partition int, attempt long, rows long, bytes long, batches long, requests long"
 _SCHEMA = pa.schema(
@@ -36,6 +38,7 @@ _KERNELS = load()
 _POOL_BYTES = 128 << 20
 _SMALLEST_BUFFER = 64 << 10
 _SENDERS = 4
+_TOPIC_S = 10.0
 _SPARE_BUFFERS = 8
 
 
@@ -89,7 +92,7 @@ class _Task:
         self._cluster = _cluster(writer, 0)
         self._pool = self._make_pool(writer)
         self._outbox = Outbox(self._cluster, writer.compression, self._pool.give_back)
-        self._lanes = Lanes(self._cluster.partitions, self._emit, self._pool, _KERNELS)
+        self._lanes = Lanes(self._partitions_of, self._emit, self._pool, _KERNELS)
         if writer.topic is not None:
             self._cluster.refresh([writer.topic])
         self._senders = []
@@ -132,6 +135,17 @@ class _Task:
     def fail(self, error: BaseException) -> None:
         self._outbox.fail(error)
         self._pool.close()
+
+    def _partitions_of(self, topic: str) -> int:
+        """As any producer does: a topic that a row names is created if the broker is set to."""
+        try:
+            return self._cluster.partitions(topic)
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+        make = partial(self._cluster.refresh, [topic], create=True)
+        patiently(make, f"topic {topic!r}", _TOPIC_S)
+        return self._cluster.partitions(topic)
 
     def _emit(self, body: Body) -> None:
         self._outbox.put(body)
