@@ -24,6 +24,7 @@ COMMANDS = {
     "produce": "send lines of standard input",
     "consume": "print records",
     "bench": "measure a cluster",
+    "warm": "compile the columnar kernels ahead of their first use",
     "completion": "print a script that completes commands in your shell",
 }
 

@@ -1,0 +1,43 @@
+"""`semel warm`: compiles the columnar kernels for this machine ahead of their first use."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="keep kernels of other versions, which are removed otherwise",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        from semel.wire.columnar import cache, compiled
+    except ImportError as missing:
+        print(f"semel: {missing.name} is missing: pip install 'semel[arrow]'", file=sys.stderr)
+        return 1
+    was_warm = cache.is_complete()
+    began = time.monotonic()
+    compiled.observers.append(_show)
+    from semel.wire.columnar import kernels
+
+    kernels.load()
+    seconds = time.monotonic() - began
+    done = "were compiled before" if was_warm else f"compiled in {seconds:.1f} s"
+    print(f"Kernels {done}: {cache.directory()}")
+    if not arguments.keep:
+        _tell_removed(cache.remove_outdated())
+    return 0
+
+
+def _show(kernel: str) -> None:
+    print(f"  {kernel.replace('_', ' ')}", file=sys.stderr)
+
+
+def _tell_removed(removed: list[Path]) -> None:
+    for path in removed:
+        print(f"Removed {path.name}, of another version")
