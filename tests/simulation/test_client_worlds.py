@@ -15,22 +15,32 @@ import pytest
 from semel.core.client.accumulator import Accumulator, Batch, Limits
 from semel.core.client.delivery import Outcome, judge_produce
 from semel.core.client.transactions import State, TransactionalRequest, TransactionManager
-from semel.core.client.types import Failure, Pending, TopicPartition
+from semel.core.client.types import (
+    Failure,
+    GroupMetadata,
+    OffsetAndMetadata,
+    Pending,
+    TopicPartition,
+)
 from semel.core.transactions import commands
 from semel.core.transactions.coordinator import Coordinator
 from semel.core.transactions.transaction import VERSION_1, VERSION_2
 from semel.wire.batches import advance_sequence, header_at, records_of
 from semel.wire.errors import ErrorCode as E
 from semel.wire.errors import Kind
+from semel.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from semel.wire.messages.add_partitions_to_txn import AddPartitionsToTxnResponse
 from semel.wire.messages.end_txn import EndTxnResponse
 from semel.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from semel.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from semel.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 SEEDS = range(int(os.environ.get("SEMEL_SEEDS", "150")))
 STEPS = 1_500
 PARTITIONS = [TopicPartition("t", index) for index in range(3)]
 TRANSACTIONAL_ID = "x"
+OFFSETS = TopicPartition("__consumer_offsets", 0)
+READ = TopicPartition("in", 0)  # what the transactions' offsets are about
 
 
 class Partition:
@@ -69,9 +79,33 @@ class Partition:
             self.committed += values
 
 
+class Group:
+    """A group's coordinator: offsets wait for their transaction's marker."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, int] = {}
+        self.epochs: dict[int, int] = {}
+        self.committed: list[int] = []
+
+    def commit(self, producer_id: int, epoch: int, offset: int) -> E:
+        if epoch < self.epochs.get(producer_id, 0):
+            return E.INVALID_PRODUCER_EPOCH
+        self.epochs[producer_id] = epoch
+        self.open[producer_id] = offset
+        return E.NONE
+
+    def mark(self, producer_id: int, epoch: int, commit: bool) -> None:
+        self.epochs[producer_id] = max(epoch, self.epochs.get(producer_id, 0))
+        offset = self.open.pop(producer_id, None)
+        if commit and offset is not None:
+            self.committed.append(offset)
+
+
 @dataclass
 class Transaction:
     values: dict[TopicPartition, list[int]] = field(default_factory=dict)
+    offset: int | None = None
+    taking: Pending | None = None  # the offset on its way
     outcome: str = "open"
     ending: Pending | None = None
     committing: bool = False
@@ -101,8 +135,10 @@ class Client:
             self.transactions.append(Transaction())
         elif manager.state is State.IN_TRANSACTION:
             choice = dice.random()
-            if choice < 0.8:
+            if choice < 0.75:
                 self._send(dice.choice(PARTITIONS))
+            elif choice < 0.8:
+                self._send_offset()
             else:
                 self._end(commit=choice < 0.95)
         elif manager.state is State.ABORTABLE_ERROR:
@@ -115,7 +151,16 @@ class Client:
         self.accumulator.append(queue, None, b"%d" % value, 0, (), 40, self.world.now)
         self.current.values.setdefault(partition, []).append(value)
 
+    def _send_offset(self) -> None:
+        """Once a transaction; as the producer does, the end waits for the answer."""
+        if self.current.offset is None:
+            self.current.offset = self.world.fresh_value()
+            offsets = {READ: OffsetAndMetadata(self.current.offset)}
+            self.current.taking = self.manager.send_offsets(offsets, GroupMetadata("g"))
+
     def _end(self, commit: bool) -> None:
+        if self.current.taking is not None and not self.current.taking.settled and commit:
+            return
         self.current.committing = commit
         self.current.ending = self.manager.commit() if commit else self.manager.abort()
         if not commit:
@@ -201,6 +246,7 @@ class World:
         self.loss = self.dice.choice([0.0, 0.05, 0.3])
         self.now = 1_000
         self.partitions = {partition: Partition() for partition in PARTITIONS}
+        self.group = Group()
         self._ids = iter(range(10**9))
         self.coordinator = Coordinator(lambda: next(self._ids))
         self.markers: list[commands.WriteMarkers] = []
@@ -259,9 +305,52 @@ class World:
             return InitProducerIdResponse(
                 error_code=reply.error, producer_id=reply.producer_id, producer_epoch=reply.epoch
             )
+        if isinstance(message, AddOffsetsToTxnRequest):
+            asked = message.producer_id, message.producer_epoch
+            reply = commands.Reply(E.NOT_COORDINATOR) if moved else self._add_offsets(*asked)
+            return AddOffsetsToTxnResponse(error_code=reply.error)
+        if isinstance(message, TxnOffsetCommitRequest):
+            return self._commit_offsets(message, moved)
         if hasattr(message, "committed"):
             return self._end_txn(message, moved)
         return self._add_partitions(message, moved)
+
+    def _add_offsets(self, producer_id: int, epoch: int) -> commands.Reply:
+        version = VERSION_2 if self.version == 2 else VERSION_1
+        wanted = frozenset({OFFSETS})
+        return self.decide(
+            commands.AddPartitions(TRANSACTIONAL_ID, producer_id, epoch, wanted, version)
+        )
+
+    def _commit_offsets(
+        self, message: TxnOffsetCommitRequest, moved: bool
+    ) -> TxnOffsetCommitResponse:
+        (topic,) = message.topics
+        (asked,) = topic.partitions
+        who = message.producer_id, message.producer_epoch
+        if moved:
+            code = E.NOT_COORDINATOR
+        elif self.version == 2:
+            code = self._add_offsets(*who).error
+        else:
+            verified = self.decide(
+                commands.VerifyPartitions(TRANSACTIONAL_ID, *who, frozenset({OFFSETS}))
+            )
+            code = verified.by_partition.get(OFFSETS, verified.error)
+        if code is E.NONE:
+            code = self.group.commit(*who, asked.committed_offset)
+        return TxnOffsetCommitResponse(
+            topics=[
+                TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(
+                    name=topic.name,
+                    partitions=[
+                        TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(
+                            partition_index=asked.partition_index, error_code=code
+                        )
+                    ],
+                )
+            ]
+        )
 
     def _end_txn(self, message: Any, moved: bool) -> EndTxnResponse:
         version = VERSION_2 if self.version == 2 else VERSION_1
@@ -327,9 +416,9 @@ class World:
     def write_markers(self) -> None:
         order = self.markers.pop(0)
         for partition in order.partitions:
-            self.partitions[TopicPartition(*partition)].mark(
-                order.producer_id, order.epoch, order.commit
-            )
+            place = TopicPartition(*partition)
+            marked = self.group if place == OFFSETS else self.partitions[place]
+            marked.mark(order.producer_id, order.epoch, order.commit)
         self.decide(commands.MarkersWritten(order.prepared))
 
     # Time passes
@@ -409,6 +498,10 @@ class World:
             for place, values in transaction.values.items()
         }
         nothing = {place: [] for place in found}
+        if transaction.offset is not None:
+            found[OFFSETS] = [o for o in self.group.committed if o == transaction.offset]
+            nothing[OFFSETS] = []
+            transaction.values[OFFSETS] = [transaction.offset]
         if transaction.outcome == "committed":
             assert found == transaction.values, "a confirmed commit is not there, whole, in order"
         elif transaction.outcome == "unknown":
@@ -428,14 +521,17 @@ def test_what_the_client_believes_is_what_the_log_says(seed: int) -> None:
 
 def test_the_worlds_are_eventful() -> None:
     outcomes: dict[str, int] = {}
-    for seed in range(30):
+    offsets = 0
+    for seed in range(40):
         world = World(seed)
         for _ in range(STEPS):
             world.step()
         world.settle()
+        offsets += len(world.group.committed)
         for client in world.clients:
             for transaction in client.transactions:
                 outcomes[transaction.outcome] = outcomes.get(transaction.outcome, 0) + 1
     assert outcomes["committed"] > 100
     assert outcomes["aborted"] > 30
     assert outcomes["unknown"] > 3
+    assert offsets > 30

@@ -6,7 +6,7 @@ does whatever can be done now. Records appended within one turn of the loop thus
 
 import asyncio
 import random
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -53,6 +53,7 @@ class Sender:
         self._loop = asyncio.get_running_loop()
         self._scheduled = False
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at_ms = 0.0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._connecting: set[Node] = set()
         self._room_waiters: list[asyncio.Future[None]] = []
@@ -100,11 +101,16 @@ class Sender:
     def _set_timer(self, now_ms: float) -> None:
         times = (self.accumulator.wake_at_ms(now_ms), self.manager.wake_at_ms())
         soonest = min((t for t in times if t is not None and t > now_ms), default=None)
+        if soonest is None or (self._timer is not None and self._timer_at_ms <= soonest):
+            return  # a turn too early does no harm; setting timers anew costs more
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
-        if soonest is not None:
-            self._timer = self._loop.call_at(soonest / 1000, self.wake)
+        self._timer_at_ms = soonest
+        self._timer = self._loop.call_at(soonest / 1000, self._timer_rang)
+
+    def _timer_rang(self) -> None:
+        self._timer = None
+        self.wake()
 
     def _give_up_late_batches(self, now_ms: float) -> None:
         if self.manager.state in (State.ABORTABLE_ERROR, State.FATAL_ERROR):
@@ -158,11 +164,10 @@ class Sender:
                 self._learn_protocol(connection)
             version = connection.version_for(request.message_class, request.version_limit())
             timeout_s = self.settings.request_timeout_ms / 1000
-            answer = connection.request(request.message(version), timeout_s, version)
+            message = request.message(version)
+            connection.ask(message, timeout_s, version, partial(self._answered, request))
         except _FATAL as error:
             self._cannot_ask(request, error)
-            return
-        answer.add_done_callback(partial(self._answered, request))
 
     def _learn_protocol(self, connection: ClientConnection) -> None:
         """Which transaction protocol to speak is settled with each new epoch (KIP-890)."""
@@ -202,50 +207,54 @@ class Sender:
         request.pending.settle(failure)
         self.wake()
 
-    def _answered(self, request: TransactionalRequest, answer: asyncio.Future[Any]) -> None:
-        if self.closed or answer.cancelled():
+    def _answered(
+        self, request: TransactionalRequest, answer: Any, lost: ConnectionLost | None
+    ) -> None:
+        if self.closed:
             return
         now_ms = self.cluster.now_ms()
-        if answer.exception() is not None:
+        if lost is not None:
             request.lost(now_ms)
         else:
-            request.answered(answer.result(), now_ms)
+            request.answered(answer, now_ms)
         self._turn()
 
     # Batches
 
     def _send_batches(self, now_ms: float) -> None:
         """Requests to every leader that has room, one batch per partition in each."""
-        with ExitStack() as joined:
-            self._send_rounds(now_ms, joined)
-
-    def _send_rounds(self, now_ms: float, joined: ExitStack) -> None:
         joining: set[ClientConnection] = set()
-        while True:
-            by_connection: dict[ClientConnection, list[Batch]] = {}
-            sizes: dict[ClientConnection, int] = {}
-            for queue in list(self.accumulator.sendable(now_ms)):
-                connection = self._connection_for(queue.partition)
-                if connection is None:
-                    continue
-                if sizes.get(connection, 0) >= self.settings.max_request_size:
-                    continue
-                batch = self.accumulator.take(
-                    queue,
-                    self.manager.producer if self.idempotent else NO_PRODUCER,
-                    idempotent=self.idempotent,
-                    transactional=self.manager.is_transactional,
-                )
-                if batch is not None and batch.data is not None:
-                    by_connection.setdefault(connection, []).append(batch)
-                    sizes[connection] = sizes.get(connection, 0) + len(batch.data)
-            if not by_connection:
-                return
-            for connection, batches in by_connection.items():
-                if connection not in joining:
-                    joining.add(connection)
-                    joined.enter_context(connection.joined())
-                self._produce(connection, batches)
+        try:
+            while by_connection := self._take_batches(now_ms):
+                for connection, batches in by_connection.items():
+                    if connection not in joining:
+                        joining.add(connection)
+                        connection.join()
+                    self._produce(connection, batches)
+        finally:
+            for connection in joining:
+                connection.send_joined()
+
+    def _take_batches(self, now_ms: float) -> dict[ClientConnection, list[Batch]]:
+        by_connection: dict[ClientConnection, list[Batch]] = {}
+        sizes: dict[ClientConnection, int] = {}
+        identity = self.manager.producer if self.idempotent else NO_PRODUCER
+        for queue in self.accumulator.sendable(now_ms):
+            connection = self._connection_for(queue.partition)
+            if connection is None:
+                continue
+            if sizes.get(connection, 0) >= self.settings.max_request_size:
+                continue
+            batch = self.accumulator.take(
+                queue,
+                identity,
+                idempotent=self.idempotent,
+                transactional=self.manager.is_transactional,
+            )
+            if batch is not None and batch.data is not None:
+                by_connection.setdefault(connection, []).append(batch)
+                sizes[connection] = sizes.get(connection, 0) + len(batch.data)
+        return by_connection
 
     def _connection_for(self, partition: TopicPartition) -> ClientConnection | None:
         """The connection on which the partition may be sent to now, or None."""
@@ -319,9 +328,13 @@ class Sender:
             self._tell(connection, request, batches)
             return
         version = connection.version_for(ProduceRequest, at_most)
-        answer = connection.request(request, self.settings.request_timeout_ms / 1000, version)
         self._in_flight[connection] = self._in_flight.get(connection, 0) + 1
-        answer.add_done_callback(partial(self._produced, connection, batches))
+        connection.ask(
+            request,
+            self.settings.request_timeout_ms / 1000,
+            version,
+            partial(self._produced, connection, batches),
+        )
 
     def _tell(
         self, connection: ClientConnection, request: ProduceRequest, batches: list[Batch]
@@ -333,16 +346,19 @@ class Sender:
         self._tell_of_room()
 
     def _produced(
-        self, connection: ClientConnection, batches: list[Batch], answer: asyncio.Future[Any]
+        self,
+        connection: ClientConnection,
+        batches: list[Batch],
+        answer: ProduceResponse,
+        lost: ConnectionLost | None,
     ) -> None:
         count = self._in_flight.pop(connection, 1) - 1
         if count:
             self._in_flight[connection] = count
-        if self.closed or answer.cancelled():
+        if self.closed:
             return
         now_ms = self.cluster.now_ms()
-        lost = answer.exception()
-        results = {} if lost is not None else self._results(answer.result())
+        results = {} if lost is not None else self._results(answer)
         for batch in batches:
             result = results.get(batch.partition)
             if result is None:

@@ -7,9 +7,9 @@ belong to anybody, and a broker that is silent for one request is silent for all
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from ssl import SSLContext
 from struct import Struct
 from typing import Any, NamedTuple
@@ -71,7 +71,8 @@ class _Waiting(NamedTuple):
     correlation_id: int
     api_key: int
     version: int
-    answer: asyncio.Future[Any]
+    done: Callable[[Any, ConnectionLost | None], None]
+    answer: asyncio.Future[Any] | None
     deadline: float
 
 
@@ -125,18 +126,42 @@ class ClientConnection(asyncio.BufferedProtocol):
         self, message: Message, timeout_s: float, version: int | None = None
     ) -> asyncio.Future[Any]:
         """Sends a request; the future holds its answer, or ConnectionLost."""
-        answer = self._loop.create_future()
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        self._ask(message, timeout_s, version, partial(_resolve, answer), answer)
+        return answer
+
+    def ask(
+        self,
+        message: Message,
+        timeout_s: float,
+        version: int,
+        done: Callable[[Any, ConnectionLost | None], None],
+    ) -> None:
+        """Sends a request; `done` is called in the very turn of the loop that brings its answer."""
+        self._ask(message, timeout_s, version, done, None)
+
+    def _ask(
+        self,
+        message: Message,
+        timeout_s: float,
+        version: int | None,
+        done: Callable[[Any, ConnectionLost | None], None],
+        answer: asyncio.Future[Any] | None,
+    ) -> None:
         if self._lost is not None or self._transport is None:
-            answer.set_exception(self._lost or ConnectionLost(f"{self.endpoint} is not connected"))
-            return answer
+            lost = self._lost or ConnectionLost(f"{self.endpoint} is not connected")
+            # Later, like any answer: whoever asks is not called back before it has asked.
+            self._loop.call_soon(done, None, ConnectionLost(str(lost)))
+            return
         if version is None:
             version = self.version_for(type(message))
         deadline = self._loop.time() + timeout_s
         correlation_id = self._send(message, version)
-        self._waiting.append(_Waiting(correlation_id, message.API_KEY, version, answer, deadline))
+        self._waiting.append(
+            _Waiting(correlation_id, message.API_KEY, version, done, answer, deadline)
+        )
         if self._timer is None or deadline < self._timer_at:
             self._arm(deadline)
-        return answer
 
     def tell(self, message: Message) -> None:
         """Sends a request that is not answered: Produce with acks 0."""
@@ -160,16 +185,14 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._write(pieces)
         return correlation_id
 
-    @contextmanager
-    def joined(self) -> Iterator[None]:
-        """Requests made within leave in one write: a system call costs more than many a request."""
+    def join(self) -> None:
+        """Requests from now on leave in one write: a system call costs more than many a request."""
         self._joined = []
-        try:
-            yield
-        finally:
-            pieces, self._joined = self._joined, None
-            if pieces and self._lost is None:
-                self._write(pieces)
+
+    def send_joined(self) -> None:
+        pieces, self._joined = self._joined, None
+        if pieces and self._lost is None:
+            self._write(pieces)
 
     def _write(self, pieces: list[Buffer]) -> None:
         """The transport copies what the socket does not take, so it gets one piece at a time."""
@@ -209,7 +232,11 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def _check_deadlines(self) -> None:
         self._timer = None
-        pending = [waiting.deadline for waiting in self._waiting if not waiting.answer.done()]
+        pending = [
+            waiting.deadline
+            for waiting in self._waiting
+            if waiting.answer is None or not waiting.answer.done()
+        ]
         if not pending:
             return
         if min(pending) <= self._loop.time():
@@ -277,15 +304,18 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _answered(self, frame: memoryview) -> None:
         if not self._waiting:
             raise ProtocolError("an answer that nobody asked for")
-        correlation_id, api_key, version, answer, _ = self._waiting.popleft()
-        if api_key == ApiVersionsRequest.API_KEY and _is_unsupported(frame):
+        waiting = self._waiting.popleft()
+        version = waiting.version
+        if waiting.api_key == ApiVersionsRequest.API_KEY and _is_unsupported(frame):
             version = 0  # the one answer that comes in another version than was asked for
-        echoed, message = decode_response(frame, api_key, version)
-        if echoed != correlation_id:
-            answer.cancel()
-            raise ProtocolError(f"answer {echoed} where {correlation_id} was next")
-        if not answer.done():
-            answer.set_result(message)
+        try:
+            echoed, message = decode_response(frame, waiting.api_key, version)
+            if echoed != waiting.correlation_id:
+                raise ProtocolError(f"answer {echoed} where {waiting.correlation_id} was next")
+        except ProtocolError as error:
+            waiting.done(None, ConnectionLost(f"{self.endpoint}: {error}"))
+            raise
+        waiting.done(message, None)
 
     def _fail(self, lost: ConnectionLost) -> None:
         if self._lost is not None:
@@ -298,8 +328,16 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._outgoing.clear()
         waiting, self._waiting = self._waiting, deque()
         for entry in waiting:
-            if not entry.answer.done():
-                entry.answer.set_exception(ConnectionLost(str(lost)))
+            entry.done(None, ConnectionLost(str(lost)))
+
+
+def _resolve(answer: asyncio.Future[Any], message: Any, lost: ConnectionLost | None) -> None:
+    if answer.done():
+        return  # whoever asked has gone
+    if lost is None:
+        answer.set_result(message)
+    else:
+        answer.set_exception(lost)
 
 
 async def open_connection(

@@ -144,6 +144,8 @@ class Accumulator:
         self.buffered = 0
         self.flushing = 0
         self.queues: dict[TopicPartition, PartitionQueue] = {}
+        # Those that hold batches: a turn of the sender costs nothing for all others.
+        self._active: dict[TopicPartition, PartitionQueue] = {}
 
     # Filling
 
@@ -199,6 +201,7 @@ class Accumulator:
         if batch is None or filled:
             builder = BatchBuilder(self.limits.compression)
             batch = queue.open = Batch(queue.partition, builder, now_ms)
+            self._active[queue.partition] = queue
         index = batch.builder.append(key, value, timestamp, headers)
         batch.reserved += size
         self.buffered += size
@@ -213,13 +216,14 @@ class Accumulator:
         batch.reserved = builder.size
         self.buffered += batch.reserved
         queue.waiting.append(batch)
+        self._active[partition] = queue
         return batch
 
     # Sending
 
     def sendable(self, now_ms: float) -> Iterator[PartitionQueue]:
         """The partitions that have a batch to send now; `take` has the last word."""
-        for queue in self.queues.values():
+        for queue in self._active.values():
             if queue.waiting:
                 if queue.waiting[0].not_before_ms <= now_ms:
                     yield queue
@@ -357,7 +361,7 @@ class Accumulator:
         """Batches that waited too long to be sent. Those in flight end when they are answered."""
         oldest = now_ms - self.limits.delivery_timeout_ms
         late: list[Batch] = []
-        for queue in self.queues.values():
+        for queue in self._active.values():
             late += [batch for batch in queue.waiting if batch.created_ms <= oldest]
             if queue.open is not None and queue.open.created_ms <= oldest:
                 late.append(queue.open)
@@ -371,13 +375,13 @@ class Accumulator:
         else:
             queue.waiting.remove(batch)
             queue.unresolved = queue.unresolved or batch.order >= 0
-        self.buffered -= batch.reserved
+        self._left(queue, batch)
         batch.settle(failure)
 
     def drop_unsent(self, failure: Failure) -> bool:
         """Whatever is not in flight will not be sent. True if some may have been written before."""
         unsure = False
-        for queue in self.queues.values():
+        for queue in list(self._active.values()):
             for batch in [b for b in queue.batches() if b not in queue.in_flight]:
                 unsure = unsure or batch.order >= 0
                 self.drop(batch, failure)
@@ -387,15 +391,15 @@ class Accumulator:
 
     @property
     def has_unsettled(self) -> bool:
-        return any(not queue.is_idle for queue in self.queues.values())
+        return bool(self._active)
 
     def unsettled(self) -> list[Batch]:
-        return [batch for queue in self.queues.values() for batch in queue.batches()]
+        return [batch for queue in self._active.values() for batch in queue.batches()]
 
     def wake_at_ms(self, now_ms: float) -> float | None:
         """When a batch becomes due or late, if only time is missing."""
         times: list[float] = []
-        for queue in self.queues.values():
+        for queue in self._active.values():
             if queue.waiting:
                 head = queue.waiting[0]
                 times.append(head.created_ms + self.limits.delivery_timeout_ms)
@@ -416,8 +420,13 @@ class Accumulator:
     def _finish(self, batch: Batch) -> PartitionQueue:
         queue = self.queues[batch.partition]
         queue.in_flight.remove(batch)
-        self.buffered -= batch.reserved
+        self._left(queue, batch)
         return queue
+
+    def _left(self, queue: PartitionQueue, batch: Batch) -> None:
+        self.buffered -= batch.reserved
+        if queue.is_idle:
+            self._active.pop(queue.partition, None)
 
     @staticmethod
     def _resent(queue: PartitionQueue) -> bool:
