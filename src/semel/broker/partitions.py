@@ -29,7 +29,7 @@ from semel.broker.partition import Partition
 from semel.core.transactions.producer_ids import ProducerIds
 from semel.store.directory import DiskStore
 from semel.store.files import Files
-from semel.store.interface import Log, StorageError
+from semel.store.interface import Log, StorageError, Store
 from semel.store.memory import MemoryLog
 
 if TYPE_CHECKING:
@@ -39,6 +39,10 @@ logger = logging.getLogger("semel.partitions")
 
 MADE_AT_ONCE = 100
 UNMADE: Any = None
+
+
+class StandIn(MemoryLog):
+    """In place of a log that the disk would not give us: it refuses everything."""
 
 
 class PartitionsToMake(list[Partition]):
@@ -72,8 +76,7 @@ class Partitions:
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        durability = broker.settings["durability"]
-        self.store = DiskStore(broker.data, durability=durability, files=self.files)
+        self.store = self.new_store()
         self.sessions = FetchSessions(broker.settings["max.incremental.fetch.session.cache.slots"])
         self.producer_ids = ProducerIds(broker.catalog.allocate_producer_ids)
         self._by_topic: dict[str, list[Partition]] = {}
@@ -81,6 +84,10 @@ class Partitions:
         self.housekeeping = Housekeeping(self)
 
     # Life
+
+    def new_store(self) -> Store:
+        durability = self.broker.settings["durability"]
+        return DiskStore(self.broker.data, durability=durability, files=self.files)
 
     def start(self) -> None:
         self._remove_unclaimed()
@@ -160,7 +167,7 @@ class Partitions:
     def reopen(self, partition: Partition) -> None:
         """Bring back a partition whose disk failed, if the disk is better now."""
         topic = partition.topic
-        is_stand_in = isinstance(partition.log, MemoryLog)
+        is_stand_in = isinstance(partition.log, StandIn)
         log = self._find_log(topic, partition.index)
         partition.reopen(log, None if is_stand_in else partition.high_watermark)
         logger.warning("back online", extra={"partition": partition})
@@ -171,7 +178,7 @@ class Partitions:
             return self._find_log(topic, index)
         except StorageError as problem:
             logger.error("a partition is offline", extra={"why": str(problem)})
-            stand_in = MemoryLog(topic.name, index, topic.id, log_config(topic.config))
+            stand_in = StandIn(topic.name, index, topic.id, log_config(topic.config))
             stand_in.fail(problem)
             return stand_in
 

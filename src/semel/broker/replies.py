@@ -16,9 +16,12 @@ def when(reply: Any, respond: Callable[[Any], Any]) -> Any:
     def done(reply: asyncio.Future[Any]) -> None:
         if response.cancelled():
             return
+        if reply.cancelled():
+            response.cancel()
+            return
         try:
             response.set_result(respond(reply.result()))
-        except (Exception, asyncio.CancelledError) as problem:
+        except Exception as problem:
             response.set_exception(problem)
 
     reply.add_done_callback(done)
