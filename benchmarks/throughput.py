@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Callable
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.side_by_side import Report, Side, Work, both_brokers, measure
@@ -99,7 +99,9 @@ def consume(topic: str, size: int, megabytes: int) -> Callable[[Side], Work]:
         )
         consumer.list_topics(topic, timeout=30)
         began = time.perf_counter()
-        consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
+        consumer.assign(
+            [TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(PARTITIONS)]
+        )
         count = 0
         while count < wanted:
             count += len(consumer.consume(min(10_000, wanted - count), timeout=30))

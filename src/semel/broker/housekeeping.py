@@ -60,8 +60,8 @@ class Housekeeping:
         await self._each("reopening", REOPEN_MS, self.reopen)
         if self._is_due("checkpoint", CHECKPOINT_MS):
             self._partitions.store.checkpoint()
-            for _ in self._partitions.store.sweep():
-                await asyncio.sleep(0)
+        for _ in self._partitions.store.sweep():
+            await asyncio.sleep(0)
         if settings["log.cleaner.enable"] and self._is_due(
             "compaction", settings["log.cleaner.backoff.ms"]
         ):

@@ -1,0 +1,112 @@
+"""Breaks what carries the decisions out, and sees whether the simulated broker notices.
+
+`make mutants` runs it; the rules are those of `run.py` beside it.
+"""
+
+import os
+import sys
+
+os.environ.setdefault("SEMEL_SEEDS", "30")  # a whole broker takes most of a second
+
+from run import Mutant, main
+
+JUDGES = {
+    "tests": ["tests/broker/test_runtime.py", "tests/broker/transactions/test_coordinator_life.py"],
+    "broker worlds": ["tests/simulation/test_broker_worlds.py"],
+}
+RUNTIME = "semel/broker/runtime.py"
+PARTITION = "semel/broker/partition.py"
+PRODUCE = "semel/broker/api/k00_produce.py"
+GROUPS = "semel/broker/groups.py"
+
+MUTANTS = (
+    Mutant(
+        "a reply leaves before its record is durable",
+        RUNTIME,
+        "        if self._ticket.durable:\n            self._run(decision)",
+        "        if True:\n            self._run(decision)",
+    ),
+    Mutant(
+        "those who wait for a failed append are never answered",
+        RUNTIME,
+        "                future.set_result(command.refused(error))",
+        "                pass",
+    ),
+    Mutant(
+        "a loaded shard forgets what it still has to do",
+        RUNTIME,
+        "        self._run(Decision(effects=machine.resume()))",
+        "        pass",
+    ),
+    Mutant(
+        "the end of a transaction is written among the offsets, but not told to their group",
+        RUNTIME,
+        "            self._apply(self.machine, (record,))\n        return appended.ticket",
+        "            pass\n        return appended.ticket",
+    ),
+    Mutant(
+        "offsets are taken without their transaction's agreement",
+        "semel/broker/api/k28_txn_offset_commit.py",
+        "    if error is not ErrorCode.NONE:\n        return command.refused(error)",
+        "",
+    ),
+    Mutant(
+        "what a failed sync refused stays in the log",
+        PARTITION,
+        "        if durable_to is not None and durable_to < log.next_offset:",
+        "        if False:",
+    ),
+    Mutant(
+        "readers see what is not durable yet",
+        PARTITION,
+        "        if ticket.durable:\n            self._durable_to(batch.next_offset)",
+        "        if True:\n            self._durable_to(batch.next_offset)",
+    ),
+    Mutant(
+        "committed readers read up to the high watermark",
+        "semel/broker/fetching.py",
+        "    end = stable if is_committed else high_watermark",
+        "    end = high_watermark",
+    ),
+    Mutant(
+        "records are acknowledged before they are durable",
+        PRODUCE,
+        "    if request.acks == ACKS_LEADER or not waiting:",
+        "    if True:",
+    ),
+    Mutant(
+        "records are appended whatever the coordinator says",
+        PRODUCE,
+        "        if error == ErrorCode.NONE:\n            agreed.append(write)",
+        "        if True:\n            agreed.append(write)",
+    ),
+    Mutant(
+        "a marker that was refused for now is never sent again",
+        "semel/broker/marker_sender.py",
+        '            log.info("a marker is sent again", extra=facts)\n'
+        "            self._try_again(debt, partition)",
+        '            log.info("a marker is sent again", extra=facts)',
+    ),
+    Mutant(
+        "members that wait for others are forgotten when the disk fails",
+        GROUPS,
+        "        self._forget_waiting(shard, ErrorCode.NOT_COORDINATOR)\n"
+        "        self._loader.bring_back(shard)",
+        "        self._loader.bring_back(shard)",
+    ),
+    Mutant(
+        "after a load nobody watches over the members' sessions",
+        GROUPS,
+        "                shard.submit(Loaded())\n                self._arm(shard)",
+        "                pass",
+    ),
+    Mutant(
+        "a shard whose log cannot be read is given up for good",
+        "semel/broker/shards.py",
+        "        self.bring_back(shard)\n",
+        "        pass\n",
+    ),
+)
+
+if __name__ == "__main__":
+    sys.exit(main(MUTANTS, JUDGES))
