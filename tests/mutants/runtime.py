@@ -83,9 +83,8 @@ MUTANTS = (
     Mutant(
         "a marker that was refused for now is never sent again",
         "semel/broker/marker_sender.py",
-        '            log.info("a marker is sent again", extra=facts)\n'
-        "            self._try_again(debt, partition)",
-        '            log.info("a marker is sent again", extra=facts)',
+        "            self._try_again(debt, partition)\n        elif verdict is Verdict.CANCEL:",
+        "        elif verdict is Verdict.CANCEL:",
     ),
     Mutant(
         "members that wait for others are forgotten when the disk fails",

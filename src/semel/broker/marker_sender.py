@@ -34,7 +34,7 @@ Place = int | str
 class Debt:
     """The markers one prepared transaction owes, and whom to tell when they are written."""
 
-    __slots__ = ("coordinator_epoch", "on_paid", "owed", "settled", "still_coordinator")
+    __slots__ = ("coordinator_epoch", "late", "on_paid", "owed", "settled", "still_coordinator")
 
     def __init__(
         self,
@@ -48,6 +48,8 @@ class Debt:
         self.still_coordinator = still_coordinator
         self.on_paid = on_paid
         self.settled = False
+        self.late: frozenset[TopicPartition] = frozenset()
+        """Partitions whose delay was told: ten tries a second need no line each."""
 
 
 Errand = tuple[Debt, TopicPartition]
@@ -169,7 +171,9 @@ class MarkerSender:
         verdict = debt.owed.hear(partition, error)
         facts = {"order": debt.owed.order, "partition": partition, "error": error.name, "why": why}
         if verdict is Verdict.AGAIN:
-            log.info("a marker is sent again", extra=facts)
+            if partition not in debt.late:
+                debt.late |= {partition}
+                log.info("a marker is sent again until it is written", extra=facts)
             self._try_again(debt, partition)
         elif verdict is Verdict.CANCEL:
             log.warning("sending of a transaction's markers ends", extra=facts)

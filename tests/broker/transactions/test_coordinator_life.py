@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from semel.broker import shards
+from semel.broker import marker_sender, shards
 from semel.broker.marker_sender import NOWHERE
 from semel.core.transactions.commands import EndTxn
 from semel.core.transactions.states import TxnState
@@ -165,6 +165,32 @@ async def test_a_disk_that_keeps_failing_is_tried_again_until_it_is_back(
     disk.heal()
     await until(lambda: partition.log.offline is None)
     assert (await peer.end(True)).error_code == 0
+
+
+async def test_a_marker_that_has_to_wait_is_told_once(
+    disk, start_broker, new_peer, until, caplog, monkeypatch
+):
+    monkeypatch.setattr(marker_sender, "RETRY_SECONDS", 0.001)
+    caplog.set_level("INFO", "semel.markers")
+    broker = await start_broker()
+    peer = await new_peer(broker)
+    await peer.create_topic()
+    await peer.init()
+    await peer.add()
+    await peer.produce(b"one")
+    tries = []
+    appending = broker.transactions.markers.append_here
+    broker.transactions.markers.append_here = lambda *marker: (
+        tries.append(marker) or appending(*marker)
+    )
+    disk.fail("write", BROKEN, "/t-0/")
+    assert (await peer.end(True)).error_code == 0
+    await until(lambda: len(tries) > 3)
+    assert len([line for line in caplog.records if line.name == "semel.markers"]) == 1
+    disk.heal()
+    broker.partitions.reopen(broker.partitions.find("t", 0))
+    await until(lambda: state(broker).state is TxnState.COMPLETE_COMMIT)
+    assert await peer.read() == [b"one"]
 
 
 async def test_a_sync_that_failed_leaves_nothing_of_what_it_refused(
