@@ -78,6 +78,7 @@ def test_lag_names_who_holds_readers_back(semel: Run, broker: SemelProcess) -> N
         producer.flush()
         (row,) = lines(semel("groups", "--json", "lag", "readers"))
         assert (row["lag"], row["held_back"], row["held_back_by"]) == (0, 1, "holder")
+        assert row["open_for"].endswith(" s")
         assert semel("transactions", "terminate", "holder").returncode == 0
         assert lines(semel("groups", "--json", "lag", "readers"))[0]["held_back"] == 0
     assert any(g["group"] == "readers" for g in lines(semel("groups", "--json", "list")))
@@ -97,8 +98,31 @@ def test_errors_are_one_sentence_and_a_failing_exit(semel: Run) -> None:
     assert missing.returncode == 1
     assert missing.stderr.count("\n") == 1
     assert "Traceback" not in missing.stderr
+    assert "there is no group 'nowhere'" in semel("groups", "lag", "nowhere").stderr
     mistyped = semel("topics", "-X", "sasl.usrname=me", "list")
     assert "did you mean sasl_username?" in mistyped.stderr
+
+
+def test_a_partition_that_is_not_there_is_said_not_to_be(semel: Run) -> None:
+    semel("topics", "create", "narrow", "-p", "2")
+    for command in (["consume", "narrow", "-e"], ["produce", "narrow"]):
+        refused = semel(*command, "-p", "7", stdin="x\n")
+        assert (refused.returncode, refused.stderr) == (1, "semel: narrow has 2 partitions, no 7\n")
+
+
+def test_reading_makes_no_topics(semel: Run) -> None:
+    assert semel("consume", "-X", "default.api.timeout.ms=300", "mistyped", "-e").returncode == 1
+    assert "mistyped" not in semel("topics", "list").stdout
+
+
+def test_flags_may_stand_before_and_after_the_action(semel: Run, broker: SemelProcess) -> None:
+    before = lines(semel("topics", "--json", "list"))
+    assert lines(semel("topics", "list", "--json")) == before
+    elsewhere = subprocess.run(
+        [sys.executable, "-m", "semel.cli.__main__", "topics", "list", "-b", broker.bootstrap],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert elsewhere.returncode == 0
 
 
 def test_a_cluster_is_measured(semel: Run) -> None:

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +19,9 @@ JUDGES = {
     "decisions": ["tests/core/transactions"],
     "worlds": ["tests/simulation/test_transaction_worlds.py"],
 }
-SEEDS = "100"
+SEEDS = os.environ.get("SEMEL_SEEDS", "100")
+
+Judges = dict[str, list[str]]
 
 
 class Mutant(NamedTuple):
@@ -140,18 +143,18 @@ MUTANTS = (
 )
 
 
-def main() -> int:
+def main(mutants: Sequence[Mutant], judges: Judges) -> int:
     missed = 0
-    for number, mutant in enumerate(MUTANTS, 1):
-        noticed = noticed_by(mutant)
+    for number, mutant in enumerate(mutants, 1):
+        noticed = noticed_by(mutant, judges)
         missed += not noticed
         verdict = ", ".join(noticed) or "NOBODY"
         print(f"{number:2} {mutant.sin}: noticed by {verdict}", flush=True)
-    print(f"{len(MUTANTS) - missed} of {len(MUTANTS)} mutants were noticed")
+    print(f"{len(mutants) - missed} of {len(mutants)} mutants were noticed")
     return 1 if missed else 0
 
 
-def noticed_by(mutant: Mutant) -> list[str]:
+def noticed_by(mutant: Mutant, judges: Judges) -> list[str]:
     with tempfile.TemporaryDirectory() as directory:
         package = Path(directory) / "semel"
         shutil.copytree(
@@ -161,16 +164,16 @@ def noticed_by(mutant: Mutant) -> list[str]:
         text = file.read_text()
         assert mutant.old in text, f"cannot make the mutant {mutant.sin!r}: its text has changed"
         file.write_text(text.replace(mutant.old, mutant.new))
-        return [name for name, tests in JUDGES.items() if not passes(directory, tests)]
+        return [name for name, tests in judges.items() if not passes(directory, tests)]
 
 
 def passes(package_directory: str, tests: list[str]) -> bool:
     environment = os.environ | {"PYTHONPATH": package_directory, "SEMEL_SEEDS": SEEDS}
     command = [sys.executable, "-m", "pytest", "-x", "-q", *tests]
     run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
-    assert run.returncode in (0, 1, 2), run.stdout.decode()[-2000:]
+    assert run.returncode in (0, 1), run.stdout.decode()[-2000:]
     return run.returncode == 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(MUTANTS, JUDGES))

@@ -9,31 +9,62 @@ from typing import Any
 
 from semel.client import ClientError
 
+# A person waits: say that nobody is there sooner than a program would want to hear it.
+_PATIENCE_MS = 10_000
 
-def add_connection(parser: argparse.ArgumentParser) -> None:
+
+Parser = argparse.ArgumentParser | argparse._ArgumentGroup
+
+
+def add_connection(parser: Parser, default: Any = None) -> None:
     parser.add_argument(
         "-b", "--bootstrap",
-        default=os.environ.get("SEMEL_BOOTSTRAP", "localhost:9092"),
+        default=default,
         metavar="HOST:PORT",
         help="a broker of the cluster (or SEMEL_BOOTSTRAP; default localhost:9092)",
     )  # fmt: skip
     parser.add_argument(
         "-X", "--setting",
         action="append",
-        default=[],
+        default=default,
         metavar="NAME=VALUE",
         help="a client setting, as sasl.username=me; may be repeated",
     )  # fmt: skip
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON, one object a line")
+def add_json(parser: Parser, default: Any = False) -> None:
+    parser.add_argument(
+        "--json", action="store_true", default=default, help="print JSON, one object a line"
+    )
+
+
+class Actions:
+    """The actions of a command. Where the cluster is may be said before the action or after it."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        add_connection(parser)
+        add_json(parser)
+        self._actions = parser.add_subparsers(dest="action", metavar="action", required=True)
+
+    def add(self, name: str, words: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = self._actions.add_parser(
+            name, help=words, description=f"{words.capitalize()}."
+        )
+        common = parser.add_argument_group("the cluster, and how to print")
+        # What is not said after the action does not undo what was said before it.
+        add_connection(common, argparse.SUPPRESS)
+        add_json(common, argparse.SUPPRESS)
+        return parser
 
 
 def client_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """The settings for any client: `-X` words, numbers where they look like numbers."""
-    settings: dict[str, Any] = {"bootstrap.servers": arguments.bootstrap}
-    for word in arguments.setting:
+    bootstrap = arguments.bootstrap or os.environ.get("SEMEL_BOOTSTRAP", "localhost:9092")
+    settings: dict[str, Any] = {
+        "bootstrap.servers": bootstrap,
+        "default.api.timeout.ms": _PATIENCE_MS,
+    }
+    for word in arguments.setting or ():
         name, equals, value = word.partition("=")
         if not equals:
             raise SystemExit(f"semel: -X {word}: should be NAME=VALUE")

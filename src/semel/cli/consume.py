@@ -9,7 +9,7 @@ from typing import Any
 
 from semel.cli.connecting import add_connection, add_json, client_settings, run_client
 from semel.cli.printing import moment
-from semel.client import Consumer, ConsumerRecord, TopicPartition
+from semel.client import Consumer, ConsumerRecord, TopicPartition, UsageError
 
 _FORMAT_HELP = (
     "with %%t topic, %%p partition, %%o offset, %%T time, %%k key, %%v value, %%h headers"
@@ -39,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         settings = client_settings(arguments) | {
             "isolation.level": "read_uncommitted" if arguments.uncommitted else "read_committed",
             "auto.offset.reset": "latest" if arguments.offset == "end" else "earliest",
+            "allow.auto.create.topics": False,
         }
         if arguments.group:
             settings |= {"group.id": arguments.group, "enable.auto.commit": True}
@@ -54,7 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _assign(consumer: Consumer, arguments: argparse.Namespace) -> dict[TopicPartition, int]:
-    indexes = arguments.partition or await consumer.partitions_for(arguments.topic)
+    known = await consumer.partitions_for(arguments.topic)
+    indexes = arguments.partition or known
+    if missing := sorted(set(indexes) - set(known)):
+        raise UsageError(f"{arguments.topic} has {len(known)} partitions, no {missing[0]}")
     places = [TopicPartition(arguments.topic, index) for index in indexes]
     consumer.assign(places)
     ends = await consumer.end_offsets(places)

@@ -16,6 +16,9 @@ def show(
     from rich.console import Console
     from rich.table import Table
 
+    rows = list(rows)
+    if not rows:
+        Console(stderr=True, highlight=False).print("(nothing)")
     table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     for column in columns:
         table.add_column(column.replace("_", " "), no_wrap=column in ("topic", "group", "id"))

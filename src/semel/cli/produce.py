@@ -5,7 +5,7 @@ import asyncio
 import sys
 
 from semel.cli.connecting import add_connection, client_settings, run_client
-from semel.client import Delivery, Producer
+from semel.client import Delivery, Producer, UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,10 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     async def work() -> None:
-        settings = client_settings(arguments) | {"compression.type": arguments.compression}
+        settings = {"max.block.ms": 10_000, "compression.type": arguments.compression}
+        settings |= client_settings(arguments)
         if arguments.transactional_id:
             settings["transactional.id"] = arguments.transactional_id
         async with Producer(settings=settings) as producer:
+            await _check_partition(producer, arguments)
             if arguments.transactional_id:
                 async with producer.transaction():
                     count = await _send_lines(producer, arguments)
@@ -35,6 +37,14 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{count} records sent to {arguments.topic}", file=sys.stderr)
 
     return run_client(work)
+
+
+async def _check_partition(producer: Producer, arguments: argparse.Namespace) -> None:
+    if arguments.partition is None:
+        return
+    known = await producer.partitions_for(arguments.topic)
+    if arguments.partition not in known:
+        raise UsageError(f"{arguments.topic} has {len(known)} partitions, no {arguments.partition}")
 
 
 async def _send_lines(producer: Producer, arguments: argparse.Namespace) -> int:

@@ -2,30 +2,28 @@
 
 import argparse
 
-from semel.cli.connecting import add_connection, add_json, client_settings, run_client
+from semel.cli.connecting import Actions, client_settings, run_client
 from semel.cli.printing import show, show_one
 from semel.client import Admin, NewTopic, TopicPartition
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_connection(parser)
-    add_json(parser)
-    actions = parser.add_subparsers(dest="action", metavar="action", required=True)
-    listing = actions.add_parser("list", help="names, and how many partitions they have")
+    actions = Actions(parser)
+    listing = actions.add("list", "names, and how many partitions they have")
     listing.add_argument("--internal", action="store_true", help="internal topics too")
-    create = actions.add_parser("create", help="create a topic")
+    create = actions.add("create", "create a topic")
     create.add_argument("topic")
     create.add_argument("-p", "--partitions", type=int, default=-1)
     create.add_argument("-r", "--replication-factor", type=int, default=-1)
     create.add_argument("-c", "--config", action="append", default=[], metavar="NAME=VALUE")
-    describe = actions.add_parser("describe", help="partitions, leaders, offsets and configs")
+    describe = actions.add("describe", "partitions, leaders, offsets and configs")
     describe.add_argument("topic")
-    alter = actions.add_parser("alter", help="change configs, or add partitions")
+    alter = actions.add("alter", "change configs, or add partitions")
     alter.add_argument("topic")
     alter.add_argument("-p", "--partitions", type=int)
     alter.add_argument("-c", "--config", action="append", default=[], metavar="NAME=VALUE",
                        help="NAME= takes the config back to its default")  # fmt: skip
-    delete = actions.add_parser("delete", help="delete topics")
+    delete = actions.add("delete", "delete topics")
     delete.add_argument("topic", nargs="+")
 
 

@@ -3,30 +3,28 @@
 import argparse
 import time
 
-from semel.cli.connecting import add_connection, add_json, client_settings, run_client
+from semel.cli.connecting import Actions, client_settings, run_client
 from semel.cli.printing import duration, moment, show, show_one
 from semel.client import Admin, TopicPartition, UsageError
 from semel.client.administration.transactions import DEFAULT_MAX_TRANSACTION_MS, ActiveProducer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_connection(parser)
-    add_json(parser)
-    actions = parser.add_subparsers(dest="action", metavar="action", required=True)
-    listing = actions.add_parser("list", help="transactional ids and their states")
+    actions = Actions(parser)
+    listing = actions.add("list", "transactional ids and their states")
     listing.add_argument("--state", action="append", default=[], help="as Ongoing; repeatable")
     listing.add_argument("--longer-than-ms", type=int, default=-1)
     listing.add_argument("--pattern", help="a regular expression for the id")
-    describe = actions.add_parser("describe", help="one transactional id")
+    describe = actions.add("describe", "one transactional id")
     describe.add_argument("id")
-    hanging = actions.add_parser("find-hanging", help="open ones that nobody will end")
+    hanging = actions.add("find-hanging", "open ones that nobody will end")
     hanging.add_argument("--topic", action="append", default=[], help="all topics, if not said")
     hanging.add_argument("--open-longer-than-ms", type=int, default=DEFAULT_MAX_TRANSACTION_MS)
-    abort = actions.add_parser("abort", help="end a hanging one in a partition")
+    abort = actions.add("abort", "end a hanging one in a partition")
     abort.add_argument("topic")
     abort.add_argument("partition", type=int)
     abort.add_argument("start_offset", type=int)
-    terminate = actions.add_parser("terminate", help="fence a producer and abort what it has open")
+    terminate = actions.add("terminate", "fence a producer and abort what it has open")
     terminate.add_argument("id")
 
 

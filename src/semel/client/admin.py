@@ -26,7 +26,7 @@ class Admin(TopicAdministration, GroupAdministration, TransactionAdministration)
         self.settings = ClientSettings.of(bootstrap_servers, settings, **given)
 
     async def start(self) -> None:
-        self._cluster = Cluster(self.settings)
+        self._cluster = Cluster(self.settings, creates_topics=False)
         try:
             await self._cluster.refresh()
         except BaseException:

@@ -33,8 +33,9 @@ _Key = tuple[Endpoint, str]
 
 
 class Cluster:
-    def __init__(self, settings: ClientSettings) -> None:
+    def __init__(self, settings: ClientSettings, *, creates_topics: bool = True) -> None:
         self.settings = settings
+        self.creates_topics = creates_topics  # those asked for, where the broker allows it
         self.backoff = settings.backoff()
         self.metadata = ClusterMetadata(settings.metadata_max_age_ms)
         self.wanted_topics: set[str] = set()
@@ -242,7 +243,10 @@ class Cluster:
             *(MetadataRequest.MetadataRequestTopic(name=n) for n in sorted(self.wanted_topics)),
             *(MetadataRequest.MetadataRequestTopic(topic_id=i, name=None) for i in self.wanted_ids),
         ]
-        answer = await self.ask(MetadataRequest(topics=None if everything else wanted))
+        request = MetadataRequest(
+            topics=None if everything else wanted, allow_auto_topic_creation=self.creates_topics
+        )
+        answer = await self.ask(request)
         self.metadata.update(answer, self.now_ms(), complete=everything)
         self.wanted_ids -= self.metadata.names.keys()
 

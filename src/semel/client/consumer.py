@@ -65,7 +65,8 @@ class Consumer:
         """Connects. `async with` does it too."""
         if self._started:
             return
-        self._cluster = Cluster(self.settings)
+        create = self.settings.allow_auto_create_topics
+        self._cluster = Cluster(self.settings, creates_topics=create)
         if self.settings.group_id:
             self._group = _GROUPS[self.settings.group_protocol](self._cluster, self.settings)
         self._fetcher = Fetcher(

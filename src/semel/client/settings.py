@@ -168,6 +168,7 @@ class ConsumerSettings(ClientSettings):
     heartbeat_interval_ms: int = 3_000
     partition_assignment_strategy: str | list[str] = "range,cooperative-sticky"
     check_crcs: bool = True
+    allow_auto_create_topics: bool = True
     client_rack: str = ""
 
     def __post_init__(self) -> None:
