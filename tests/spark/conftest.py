@@ -265,7 +265,12 @@ class Driver:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
-            env={**os.environ, "JDK_JAVA_OPTIONS": _SHORT_LIVED},
+            # A cluster's workers would otherwise run whatever `python3` they find.
+            env={
+                **os.environ,
+                "JDK_JAVA_OPTIONS": _SHORT_LIVED,
+                "PYSPARK_PYTHON": sys.executable,
+            },
         )
 
     def __enter__(self):

@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -58,7 +57,12 @@ class Standalone:
 
     def _start(self, name: str, *arguments: str, until: str) -> None:
         path = self.directory / f"{len(self._processes)}-{name}.log"
-        settings = {"SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
+        settings = {
+            "SPARK_HOME": str(SPARK_HOME),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            # The only port that would not be a free one.
+            "SPARK_DAEMON_JAVA_OPTS": "-Dspark.master.rest.enabled=false",
+        }
         with path.open("wb") as log:
             process = subprocess.Popen(
                 [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}",
@@ -89,7 +93,6 @@ def test_a_cluster_loses_an_executor_and_no_row(kafka, lines, run_driver, plan, 
             events=str(events),
             spark={
                 "spark__driver__host": "127.0.0.1",
-                "spark__pyspark__python": sys.executable,
                 "spark__executor__memory": "512m",
             },
         )
