@@ -34,6 +34,14 @@ class Standalone:
         self._processes: list[subprocess.Popen] = []
 
     def __enter__(self):
+        try:
+            self._start_all()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _start_all(self) -> None:
         port = self.url.rpartition(":")[2]
         self._start("master.Master", "--port", port, until="I have been elected leader")
         for number in range(2):
@@ -42,7 +50,6 @@ class Standalone:
                 "worker.Worker", "--cores", "1", "--memory", "1g", "--work-dir", str(work),
                 self.url, until="Successfully registered with master",
             )  # fmt: skip
-        return self
 
     def __exit__(self, *_) -> None:
         for session in self.sessions:
