@@ -18,7 +18,7 @@ from semel.client.settings import ClientSettings
 class Admin(TopicAdministration, GroupAdministration, TransactionAdministration):
     def __init__(
         self,
-        bootstrap_servers: str | list[str] | None = None,
+        bootstrap_servers: str | list[str] | Mapping[str, Any] | None = None,
         *,
         settings: Mapping[str, Any] | None = None,
         **given: Any,

@@ -39,11 +39,12 @@ async def _ignore(_: Partitions) -> None:
 
 
 class Consumer:
-    """Reads records. All settings of `ConsumerSettings` are keywords."""
+    """Reads records. All settings of `ConsumerSettings` are keywords; a dict of Java-style names
+    does as well, in place of the address or as `settings`."""
 
     def __init__(
         self,
-        bootstrap_servers: str | list[str] | None = None,
+        bootstrap_servers: str | list[str] | Mapping[str, Any] | None = None,
         *,
         settings: Mapping[str, Any] | None = None,
         **given: Any,

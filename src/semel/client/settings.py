@@ -1,7 +1,9 @@
 """Settings of clients: Kafka's names in snake_case as keywords, or a dict of Java-style names.
 
 Producer("localhost:9092", transactional_id="orders-1", linger_ms=10)
-Producer(settings={"bootstrap.servers": "localhost:9092", "linger.ms": 10})
+Producer({"bootstrap.servers": "localhost:9092", "linger.ms": "10"})
+
+Values may be words, as a file of Java's properties has them.
 """
 
 import ssl
@@ -19,6 +21,13 @@ from semel.net.client_sasl import Credentials, Token
 _CLASSIC_ONLY = frozenset(
     {"session_timeout_ms", "heartbeat_interval_ms", "partition_assignment_strategy"}
 )
+# What Java's clients call the strategies, after the package's name.
+_JAVA_ASSIGNORS = {
+    "RangeAssignor": "range",
+    "RoundRobinAssignor": "roundrobin",
+    "StickyAssignor": "sticky",
+    "CooperativeStickyAssignor": "cooperative-sticky",
+}
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -52,18 +61,20 @@ class ClientSettings:
         **given: Any,
     ) -> Self:
         """Checks names before anything else: a mistyped setting must not be silently ignored."""
+        if isinstance(bootstrap_servers, Mapping):
+            java_style, bootstrap_servers = {**bootstrap_servers, **(java_style or {})}, None
         values = {name.replace(".", "_"): value for name, value in (java_style or {}).items()}
         values |= {name: value for name, value in given.items() if value is not None}
         if bootstrap_servers is not None:
             values["bootstrap_servers"] = bootstrap_servers
-        known = {field.name for field in fields(cls)}
+        known = {field.name: field.type for field in fields(cls)}
         for name in values:
             if name not in known:
                 close = get_close_matches(name, known, n=1)
                 hint = f"; did you mean {close[0]}?" if close else ""
                 raise UsageError(f"unknown setting {name!r}{hint}")
         try:
-            return cls(**values)
+            return cls(**{name: _typed(value, known[name]) for name, value in values.items()})
         except (TypeError, ValueError) as error:
             raise UsageError(str(error)) from None
 
@@ -187,7 +198,8 @@ class ConsumerSettings(ClientSettings):
         **given: Any,
     ) -> Self:
         made = super().of(bootstrap_servers, java_style, **given)
-        named = {name.replace(".", "_") for name in (*(java_style or {}), *given)}
+        first = bootstrap_servers if isinstance(bootstrap_servers, Mapping) else {}
+        named = {name.replace(".", "_") for name in (*first, *(java_style or {}), *given)}
         if made.group_protocol == "consumer" and (ours := named & _CLASSIC_ONLY):
             raise UsageError(
                 f"{', '.join(sorted(ours))}: under group_protocol='consumer' this is the broker's "
@@ -199,7 +211,19 @@ class ConsumerSettings(ClientSettings):
     def strategies(self) -> list[str]:
         given = self.partition_assignment_strategy
         names = given.split(",") if isinstance(given, str) else given
-        return [name.strip() for name in names if name.strip()]
+        words = (name.strip().rpartition(".")[2] for name in names)
+        return [_JAVA_ASSIGNORS.get(word, word) for word in words if word]
+
+
+def _typed(value: Any, wanted: Any) -> Any:
+    """A word as what it stands for, where a number or a yes or no is wanted."""
+    if not isinstance(value, str):
+        return value
+    if wanted is bool:
+        if value.lower() not in ("true", "false"):
+            raise ValueError(f"{value!r}: should be true or false")
+        return value.lower() == "true"
+    return wanted(value) if wanted in (int, float) else value
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
