@@ -101,11 +101,14 @@ def test_a_cluster_loses_an_executor_and_no_row(kafka, lines, run_driver, plan, 
             spark={
                 "spark__driver__host": "127.0.0.1",
                 "spark__executor__memory": "512m",
+                # Both executors are there before the first task: one of them can be spared.
+                "spark__scheduler__minRegisteredResourcesRatio": "1.0",
+                "spark__scheduler__maxRegisteredResourcesWaitingTime": "120s",
             },
         )
     assert done.returncode == 0, done.stdout
     assert kafka.values(plan["topic"]) == Counter(lines.rows)
     assert "committed 3600 rows" in done.stdout
     told = "".join(path.read_text() for path in events.rglob("*") if path.is_file())
-    assert told.count('"SparkListenerExecutorAdded"') >= 3
+    assert told.count('"SparkListenerExecutorAdded"') >= 2
     assert "SparkListenerExecutorRemoved" in told
