@@ -1,23 +1,82 @@
 """Rows per second into Kafka: the exactly-once sink beside Spark's own at-least-once one.
 
-python -m benchmarks.spark_sink --rows 1000000 --size 100 --partitions 6 --rounds 3
+python -m benchmarks.spark_sink                                        the whole grid
+python -m benchmarks.spark_sink --rows 1000000 --size 100 --partitions 6 --rounds 3 [--unkeyed]
+
+Spark's own is tuned: few large requests, the same compression (none).
 """
 
 import argparse
-import json
-import statistics
-import time
+import sys
 import uuid
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from benchmarks.spark_jars import connector_jars
-from semel.spark import session, write
-from semel.testing.apache_kafka import ApacheKafka
-from semel.testing.process import SemelProcess
+from benchmarks.spark_measure import Report, Stage, interleave, stage
+from semel.spark import write
 
-# Spark's sink at its best: few large requests.
 TUNED = {"kafka.linger.ms": "20", "kafka.batch.size": "262144", "kafka.acks": "all"}
+KEYED_GOAL, UNKEYED_GOAL = 1.2, 1.3
+#: Rows of each size, so that a round takes seconds.
+GRID = {100: 2_000_000, 1024: 500_000}
+
+
+def run(rounds: int = 3) -> None:
+    report = Report("Spark sink")
+    with stage() as where:
+        for size, rows in GRID.items():
+            for partitions in (6, 24):
+                for keyed in (True, False):
+                    measure(where, report, rows, size, partitions, keyed, rounds)
+    report.finish()
+
+
+def measure(
+    where: Stage, report: Report, rows: int, size: int, partitions: int, keyed: bool, rounds: int
+) -> None:
+    frame = make_rows(where.spark, rows, size, keyed)
+
+    def ours() -> None:
+        topic = new_topic(where.bootstrap, partitions)
+        write(frame, where.bootstrap, topic, name=topic)
+        delete_topic(where.bootstrap, topic)
+
+    def usual() -> None:
+        topic = new_topic(where.bootstrap, partitions)
+        writer = frame.write.format("kafka").option("kafka.bootstrap.servers", where.bootstrap)
+        writer.options(**TUNED).option("topic", topic).save()
+        delete_topic(where.bootstrap, topic)
+
+    contestants = {"semel": ours, **({"spark": usual} if where.compares else {})}
+    measured = interleave(contestants, rounds, megabytes=rows * (size + 40) // 500_000)
+    name = f"{size} B, {partitions} partitions, {'keyed' if keyed else 'unkeyed'}"
+    report.add(name, rows, measured, KEYED_GOAL if keyed else UNKEYED_GOAL)
+
+
+def make_rows(spark, rows: int, size: int, keyed: bool = True):
+    key = "cast(id AS string)" if keyed else "cast(NULL AS string)"
+    return spark.range(rows, numPartitions=2).selectExpr(
+        f"{key} AS key", f"rpad(cast(id AS string), {size}, 'x') AS value"
+    )
+
+
+def new_topic(bootstrap: str, partitions: int) -> str:
+    name = f"bench-{uuid.uuid4().hex[:8]}"
+    admin = _admin(bootstrap)
+    for future in admin.create_topics([NewTopic(name, partitions, 1)]).values():
+        future.result()
+    return name
+
+
+def delete_topic(bootstrap: str, name: str) -> None:
+    """The logs are in memory: it is needed for the next round."""
+    admin = _admin(bootstrap)
+    for future in admin.delete_topics([name]).values():
+        future.result()
+
+
+def _admin(bootstrap: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
 
 def main() -> None:
@@ -28,65 +87,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--broker", choices=("semel", "apache"), default="semel")
     parser.add_argument("--unkeyed", action="store_true")
-    arguments = parser.parse_args()
-    jars = connector_jars()
-    more = {"spark__jars": ",".join(map(str, jars))} if jars else {}
-    spark = session("benchmark", "local[2]", spark__ui__enabled=False,
-                    spark__driver__memory="3g", **more)  # fmt: skip
-    spark.sparkContext.setLogLevel("OFF")
-    key = "NULL" if arguments.unkeyed else "cast(id AS string)"
-    rows = spark.range(arguments.rows, numPartitions=2).selectExpr(
-        f"cast({key} AS string) AS key", f"rpad(cast(id AS string), {arguments.size}, 'x') AS value"
-    )
-    broker = SemelProcess() if arguments.broker == "semel" else ApacheKafka()
-    with broker:
-        contestants = {"semel": lambda topic: write(rows, broker.bootstrap, topic, name=topic)}
-        if jars:
-            contestants["spark"] = lambda topic: usual(rows, broker.bootstrap, topic)
-        seconds = {name: [] for name in contestants}
-        for number in range(arguments.rounds + 1):
-            for name, run in contestants.items():
-                took = timed(run, new_topic(broker.bootstrap, arguments.partitions))
-                if number:  # the first round warms up
-                    seconds[name].append(took)
-    spark.stop()
-    report(arguments, seconds)
-
-
-def usual(rows, bootstrap: str, topic: str) -> None:
-    writer = rows.write.format("kafka").option("kafka.bootstrap.servers", bootstrap)
-    writer.options(**TUNED).option("topic", topic).save()
-
-
-def new_topic(bootstrap: str, partitions: int) -> str:
-    name = f"bench-{uuid.uuid4().hex[:8]}"
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    for future in admin.create_topics([NewTopic(name, partitions, 1)]).values():
-        future.result()
-    return name
-
-
-def timed(run, topic: str) -> float:
-    began = time.perf_counter()
-    run(topic)
-    return time.perf_counter() - began
-
-
-def report(arguments, seconds: dict[str, list[float]]) -> None:
-    medians = {name: statistics.median(took) for name, took in seconds.items()}
-    result = {
-        "rows": arguments.rows,
-        "size": arguments.size,
-        "partitions": arguments.partitions,
-        "keyed": not arguments.unkeyed,
-        "broker": arguments.broker,
-        "rows_per_second": {name: round(arguments.rows / took) for name, took in medians.items()},
-        "seconds": {name: [round(s, 2) for s in took] for name, took in seconds.items()},
-    }
-    if "spark" in medians:
-        result["times_spark"] = round(medians["spark"] / medians["semel"], 2)
-    print(json.dumps(result, indent=1))
+    given = parser.parse_args()
+    report = Report("Spark sink")
+    with stage(given.broker) as where:
+        measure(
+            where, report, given.rows, given.size, given.partitions, not given.unkeyed, given.rounds
+        )
 
 
 if __name__ == "__main__":
-    main()
+    main() if len(sys.argv) > 1 else run()

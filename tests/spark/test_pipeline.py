@@ -1,6 +1,5 @@
 """Whole pipelines: SQL or a function between topics, stateless and stateful."""
 
-import json
 from collections import Counter
 
 import pytest
@@ -38,28 +37,66 @@ def test_sql_between_two_topics_reports_its_progress(kafka, spark, words, tmp_pa
     assert kafka.values(output) == Counter(row.upper() for row in rows if row != "word-3")
     assert sum(progress.rows for progress in seen) == sum(kafka.values(output).values())
     assert [progress.lag for progress in seen] == [600, 200, 0]
+    assert [sum(progress.committed.values()) for progress in seen] == [400, 800, 1000]
 
 
-def test_a_stateful_function_counts_exactly_once_over_batches(kafka, spark, words, tmp_path):
+def counted(source):
+    totals = source.groupBy("value").count()
+    return totals.selectExpr("value AS key", "concat(value, ' ', count) AS value")
+
+
+def first_of_each(source):
+    return source.dropDuplicatesWithinWatermark(["value"]).select("key", "value")
+
+
+JOINED = """SELECT a.key, concat(a.value, ' ', b.value) AS value FROM a JOIN b ON a.key = b.key
+            AND b.timestamp BETWEEN a.timestamp - INTERVAL 1 HOUR AND a.timestamp + INTERVAL 1 HOUR
+"""
+
+
+def last_by_key(messages):
+    return Counter({m.key(): m.value().decode() for m in messages}.values())
+
+
+def values(messages):
+    return Counter(m.value().decode() for m in messages)
+
+
+@pytest.mark.parametrize(
+    ("transform", "mode", "effect", "expected"),
+    [
+        (counted, "update", last_by_key, [f"word-{n} {286 - 2 * (n > 5)}" for n in range(7)]),
+        (first_of_each, "append", values, [f"word-{n}" for n in range(7)]),
+        (JOINED, "append", values, [f"word-{n % 7} word-{n % 7}" for n in range(1000)]),
+    ],
+    ids=["aggregation", "deduplication", "stream-stream join"],
+)
+def test_stateful_transforms_have_their_effect_once(
+    kafka, spark, words, tmp_path, transform, mode, effect, expected
+):
+    """Over several batches, one of which is committed and then run again by Spark."""
     topic, rows = words
     output = kafka.topic(1)
-
-    def count(frame):
-        totals = frame.groupBy("value").count()
-        return totals.selectExpr("value AS key", "to_json(struct(value, count)) AS value")
-
-    Pipeline(
-        application=f"count-{output}",
+    pipeline = Pipeline(
+        application=f"stateful-{output}",
         bootstrap=kafka.bootstrap,
-        source=topic,
-        transform=count,
+        source={"a": topic, "b": topic} if transform is JOINED else [topic],
+        transform=transform,
         sink=output,
         checkpoint=str(tmp_path),
-        mode="update",
-        options={"maxOffsetsPerTrigger": "400"},
-    ).run(spark, availableNow=True)
-    last = {}
-    for message in kafka.messages(output):
-        total = json.loads(message.value())
-        last[total["value"]] = total["count"]
-    assert last == Counter(rows)
+        mode=mode,
+        watermark="1 hour",
+        options={"maxOffsetsPerTrigger": 600},
+    )
+    pipeline.run(spark, availableNow=True)
+    # As if the driver had died after the commit, and before Spark noted it.
+    last = max((tmp_path / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    last.unlink()
+    last.with_name(f".{last.name}.crc").unlink()
+    if transform is not JOINED:
+        producer = kafka.producer()
+        for number, row in enumerate(rows):
+            producer.produce(topic, row, key=str(number))
+        producer.flush()
+    pipeline.run(spark, availableNow=True)
+    assert effect(kafka.messages(output)) == Counter(expected)

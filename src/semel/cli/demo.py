@@ -1,5 +1,8 @@
 """`semel demo`: an exactly-once pipeline on Spark that is killed on purpose, and counted
 afterwards.
+
+Beside it, if its jar can be had, runs the same enrichment through Spark's usual Kafka sink, which
+is killed in the same way and counted in the same way.
 """
 
 from __future__ import annotations
@@ -12,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,6 +24,8 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+from semel.cli.demo_audit import Audit
 
 PARTITIONS = 4
 BATCHES = 4
@@ -34,19 +38,35 @@ RUNS: list[tuple[str, list[Any] | None]] = [
     ("the driver is killed after a commit, before Spark has noted it", SECOND_DEATH),
     ("nobody is killed", None),
 ]
+NEXT_STEPS = (
+    ("semel serve", "a broker on port 9092 for any Kafka client, in any language"),
+    ("semel pipeline run examples/shout.toml", "a pipeline of your own: topics, SQL, topics"),
+    ("examples/", "small programs that use all of it, from Python and Spark"),
+    ("make test", "the proof, crash by crash"),
+    ("README.md, ARCHITECTURE.md", "how it is used, and how it works"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--orders", type=int, default=100_000, help="how many (default: 100000)")
+    parser.add_argument("--alone", action="store_true",
+                        help="without Spark's usual sink beside ours")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
     console = Console()
     if find_spec("pyspark") is None:
-        console.print("The demo runs on Spark: pip install 'semel[spark]'")
+        console.print("The demo runs on Spark: pip install 'semel[spark]'", markup=False)
         return 2
+    from semel.spark.java import NoJava
+
     with tempfile.TemporaryDirectory(prefix="semel-demo-") as directory:
-        return Demo(console, arguments.orders, Path(directory)).run()
+        try:
+            demo = Demo(console, arguments.orders, Path(directory), not arguments.alone)
+            return demo.run()
+        except NoJava as problem:
+            console.print(str(problem), markup=False)
+            return 2
 
 
 @dataclass
@@ -54,21 +74,19 @@ class Demo:
     console: Console
     orders: int
     directory: Path
+    compare: bool = True
     bootstrap: str = ""
+    jars: list[Path] = field(default_factory=list)
     expected: dict[str, list[int]] = field(default_factory=dict)
     kills: int = 0
     tasks_killed: int = 0
-    flagged: bool = False
-
-    @property
-    def flag(self) -> Path:
-        """While it is there, the first task that sees it removes it and dies."""
-        return self.directory / "kill-a-task"
+    began: float = field(default_factory=time.monotonic)
+    #: Files by the name of a query: the first task that sees its file removes it and dies.
+    flags: dict[str, Path] = field(default_factory=dict)
 
     def run(self) -> int:
         from semel.broker.server import Broker
 
-        began = time.monotonic()
         self._title("Semel: orders → Spark → two topics, each order counted exactly once")
         self._prepare()
         with Broker(self.directory / "broker") as broker:
@@ -76,32 +94,46 @@ class Demo:
             self._step(f"broker up at {self.bootstrap} (this process, no JVM)")
             self._fill()
             for number, (words, die_at) in enumerate(RUNS, 1):
-                self.console.print(f"\n[bold]Run {number}[/]: {words}")
+                self.console.print(f"\n[bold]Run {number} of {len(RUNS)}[/]: {words}")
                 if not self._drive(die_at):
                     return 1
             good = self._show(Audit(self.bootstrap, self.orders))
-        self.console.print(f"\n{time.monotonic() - began:.0f} s in all.")
+        self.console.print(f"\n{time.monotonic() - self.began:.0f} s in all.")
         self._farewell()
         return 0 if good else 1
 
     def _prepare(self) -> None:
-        """Java and the compiled kernels, before anything is timed."""
+        """Java, the compiled kernels and the connector, before anything is timed."""
         from semel.spark.java import use_java
         from semel.wire.columnar import cache
 
         use_java()
         if not cache.is_complete():
-            self._step("compiling kernels for this machine (once, some seconds)")
-        import semel.spark.writer  # noqa: F401
+            self._step("compiling kernels for this machine (only the first time, some seconds)")
+        with self.console.status("loading kernels"):
+            import semel.spark.writer  # noqa: F401
+        if self.compare:
+            self._find_connector()
+
+    def _find_connector(self) -> None:
+        from semel.testing.spark_connector import cached_jars, connector_jars
+
+        if cached_jars() is None:
+            self._step("fetching Spark's usual Kafka connector, to compare with (only once)")
+        with self.console.status("fetching"):
+            self.jars = connector_jars(timeout_s=60) or []
+        if not self.jars:
+            self._step("it cannot be had here: its column is left out")
 
     def _fill(self) -> None:
         from semel.client.administration.topics import NewTopic
         from semel.client.blocking import Admin, Producer
-        from semel.spark.demo_job import ENRICHED, ORDERS, TOTALS
+        from semel.spark.demo_job import ENRICHED, ORDERS, TOTALS, USUAL
 
+        topics = [ORDERS, ENRICHED, TOTALS, *([USUAL] if self.jars else [])]
         admin: Any = Admin(self.bootstrap)
         with admin:
-            admin.create_topics([NewTopic(name, PARTITIONS) for name in (ORDERS, ENRICHED, TOTALS)])
+            admin.create_topics([NewTopic(name, PARTITIONS) for name in topics])
         # Closing a producer sends what it still holds.
         with Producer(self.bootstrap) as producer:
             producer.send_many(ORDERS, self._make_orders())
@@ -126,10 +158,10 @@ class Demo:
             "directory": str(self.directory),
             "rows_per_batch": self.orders // BATCHES,
             "die_at": die_at,
+            "jars": [str(jar) for jar in self.jars],
         }
         if die_at == FIRST_DEATH:
-            self.flag.touch()
-            self.flagged = True
+            self._raise_flags()
         log = self.directory / "driver.log"
         with log.open("w") as errors:
             driver = subprocess.Popen(
@@ -140,10 +172,11 @@ class Demo:
                 start_new_session=True,
             )
             try:
-                assert driver.stdout is not None
-                for line in driver.stdout:
-                    self._tell(line)
-                code = driver.wait()
+                with self.console.status("Spark is at work"):
+                    assert driver.stdout is not None
+                    for line in driver.stdout:
+                        self._tell(line)
+                    code = driver.wait()
             finally:
                 _end_group(driver)
         if code == (0 if die_at is None else -signal.SIGKILL):
@@ -151,118 +184,97 @@ class Demo:
         self.console.print(f"[red]the driver ended with {code}[/]:\n{log.read_text()[-3000:]}")
         return False
 
+    def _raise_flags(self) -> None:
+        from semel.spark.demo_job import flag_of
+
+        for query in ("enrich", *(["usual"] if self.jars else [])):
+            self.flags[query] = flag_of(self.directory, query)
+            self.flags[query].touch()
+
     def _tell(self, line: str) -> None:
         try:
             event = json.loads(line)
         except ValueError:
             return
+        self._tell_killed_tasks()
         if event["event"] == "spark":
             self._step(f"Spark {event['version']} is up")
         elif event["event"] == "dying":
             self.kills += 1
-            self.console.print(f"  [red]✗ SIGKILL[/] the driver, {event['point']}")
+            self._line(f"[red]✗ SIGKILL[/] the driver, {event['point']}")
         elif event["event"] == "batch":
             self._tell_batch(event)
 
+    def _tell_killed_tasks(self) -> None:
+        for query, flag in list(self.flags.items()):
+            if not flag.exists():
+                del self.flags[query]
+                self.tasks_killed += 1
+                self._line(f"[red]✗ SIGKILL[/] the worker of a task of {query}")
+
     def _tell_batch(self, event: dict[str, Any]) -> None:
         name = f"{event['query']:<6} batch {event['batch']}"
-        if self.flag.exists() != self.flagged:
-            self.flagged = False
-            self.tasks_killed += 1
-            self.console.print("  [red]✗ SIGKILL[/] the worker of a task of enrich")
+        if event["query"] == "usual":
+            self._line(f"[dim]· {name}  {event['rows']:>7,} rows through Spark's usual sink")
+            return
         if event["retries"]:
-            self.console.print(f"  [yellow]↻ {name}: aborted, and run again as a whole")
+            self._line(f"[yellow]↻ {name}: aborted, and run again as a whole")
         if event["skipped"]:
-            self.console.print(f"  ✓ {name}  was committed before the crash: not written again")
+            self._line(f"✓ {name}  was committed before the crash: not written again")
         else:
-            self.console.print(f"  ✓ {name}  {event['rows']:>7,} rows committed")
+            self._line(f"✓ {name}  {event['rows']:>7,} rows committed")
 
     def _show(self, audit: Audit) -> bool:
-        from semel.spark.demo_job import ENRICHED
+        from semel.spark.demo_job import ENRICHED, USUAL
 
         table = Table(title="\nCounted afterwards, from the topics", title_justify="left")
-        for column in ("", "expected", "found"):
+        columns = ["", "expected", "Semel", "", *(["Spark's usual sink", ""] if self.jars else [])]
+        for column in columns:
             table.add_column(column, justify="right" if column else "left")
-        table.add_column("")
-        found, lost, doubled = audit.enriched()
+        ours = audit.count(ENRICHED)
+        usual = audit.count(USUAL) if self.jars else None
         rows = [
-            ("orders enriched", f"{self.orders:,}", f"{found:,}"),
-            ("orders lost", "0", f"{lost:,}"),
-            ("orders doubled", "0", f"{doubled:,}"),
+            ("orders enriched", self.orders, ours.found, usual and usual.found),
+            ("orders lost", 0, ours.lost, usual and usual.lost),
+            ("orders doubled", 0, ours.doubled, usual and usual.doubled),
         ]
+        for name, wanted, found, other in rows:
+            beside = [f"{other:,}", _mark(other == wanted)] if usual else []
+            table.add_row(name, f"{wanted:,}", f"{found:,}", _mark(found == wanted), *beside)
+        good = all(found == wanted for _, wanted, found, _ in rows)
         totals = audit.totals()
         for country, expected in sorted(self.expected.items()):
             got = totals.get(country, (0, 0))
-            rows.append((f"{country}: orders, cents", _pair(*expected), _pair(*got)))
-        for name, wanted, got_text in rows:
-            good = "[green]✓[/]" if wanted == got_text else "[red]✗[/]"
-            table.add_row(name, wanted, got_text, good)
+            right = tuple(expected) == got
+            good = good and right
+            table.add_row(f"{country}: orders, cents", _pair(*expected), _pair(*got), _mark(right))
         self.console.print(table)
         written = audit.written(ENRICHED)
         self.console.print(
-            f"{self.kills} drivers and {self.tasks_killed} task were killed. {written:,} rows were"
-            f" written to {ENRICHED!r}, {written - found:,} of them by attempts that did not count;"
-            " readers of committed data never see those."
+            f"{self.kills} drivers and {self.tasks_killed} tasks were killed. {written:,} rows were"
+            f" written to {ENRICHED!r}, {written - ours.found:,} of them by attempts that did not"
+            " count; readers of committed data never see those."
         )
-        return all(wanted == got_text for _, wanted, got_text in rows)
+        return good
 
     def _farewell(self) -> None:
         self._title("Try next")
-        for line in (
-            "semel serve        a broker on port 9092 for any Kafka client",
-            "examples/          small programs that use it, from Python and Spark",
-            "docs/              how it works, and why",
-        ):
-            self.console.print("  " + line, highlight=False)
+        for command, words in NEXT_STEPS:
+            self.console.print(f"  {command:<40} {words}", highlight=False)
 
     def _title(self, words: str) -> None:
         self.console.rule(f"[bold]{words}", align="left")
 
     def _step(self, words: str) -> None:
-        self.console.print(f"  • {words}", highlight=False)
+        self._line(f"• {words}")
+
+    def _line(self, words: str) -> None:
+        """With the seconds since the beginning, so that one sees it move."""
+        self.console.print(f"{time.monotonic() - self.began:4.0f} s  {words}", highlight=False)
 
 
-class Audit:
-    """Reads the output topics from the beginning, without Spark."""
-
-    def __init__(self, bootstrap: str, orders: int) -> None:
-        self._bootstrap = bootstrap
-        self._orders = orders
-
-    def enriched(self) -> tuple[int, int, int]:
-        """(orders found, lost, doubled)"""
-        from semel.spark.demo_job import ENRICHED
-
-        seen = Counter(row["order"] for row in self._values(ENRICHED))
-        lost = sum(1 for number in range(self._orders) if number not in seen)
-        return len(seen), lost, sum(seen.values()) - len(seen)
-
-    def totals(self) -> dict[str, tuple[int, int]]:
-        """The last total of each country: a key's records are in one partition, in order."""
-        from semel.spark.demo_job import TOTALS
-
-        rows = self._values(TOTALS)
-        return {row["country"]: (row["orders"], row["cents"]) for row in rows}
-
-    def written(self, topic: str) -> int:
-        return sum(1 for _ in self._values(topic, "read_uncommitted"))
-
-    def _values(self, topic: str, isolation: str = "read_committed") -> Iterator[dict[str, Any]]:
-        from semel.spark.source import BatchReader, Work
-        from semel.spark.source_options import SourceOptions
-
-        options = SourceOptions.of(
-            {
-                "kafka.bootstrap.servers": self._bootstrap,
-                "subscribe": topic,
-                "isolation": isolation,
-            }
-        )
-        reader = BatchReader(options)
-        for work in reader.partitions():
-            assert isinstance(work, Work)
-            for batch in reader.read(work):
-                yield from (json.loads(value) for value in batch.column("value").to_pylist())
+def _mark(good: bool) -> str:
+    return "[green]✓[/]" if good else "[red]✗[/]"
 
 
 def _pair(count: int, cents: int) -> str:

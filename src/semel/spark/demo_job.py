@@ -1,5 +1,5 @@
 """The Spark job of `semel demo`: orders in, enriched orders and totals by country out, exactly
-once.
+once; and the enriched ones once more through Spark's usual sink, if its jars are there.
 
 Runs as a process of its own, because the demonstration kills it:
 `python -m semel.spark.demo_job '{"bootstrap": …}'`. Prints one line of JSON per event.
@@ -12,7 +12,9 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,18 +27,24 @@ from pyspark.sql.streaming.query import StreamingQuery
 from semel.spark import ExactlyOnceSink, session
 
 ORDERS, ENRICHED, TOTALS = "orders", "orders-enriched", "country-totals"
+USUAL = "orders-usual"
 COUNTRIES = ("Brazil", "Canada", "France", "Ghana", "India", "Japan", "Kenya", "Norway")
 CUSTOMERS = 200
 _SMALL_BATCH = 64 << 10
+_LONGEST_WAIT_S = 10.0
 _TOPIC_OF = {"enrich": ENRICHED, "totals": TOTALS}
 _ORDER = "order long, customer int, quantity int, cents long"
 
 
 @dataclass(frozen=True)
 class DieOnce:
-    """A step that lets rows pass, and kills the worker it runs in, once."""
+    """A step that lets rows pass, and kills the worker it runs in, once.
+
+    If `after` is given it waits for that file: then the rows have begun to arrive at the broker.
+    """
 
     flag: str
+    after: str | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         seen = 0
@@ -44,27 +52,38 @@ class DieOnce:
             yield batch
             seen += batch.num_rows
         if seen and os.path.exists(self.flag):
-            os.unlink(self.flag)
-            os.kill(os.getpid(), signal.SIGKILL)
+            self._wait()
+            # Two tasks may have got here: one of them dies.
+            with suppress(FileNotFoundError):
+                os.unlink(self.flag)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + _LONGEST_WAIT_S
+        while self.after and not os.path.exists(self.after) and time.monotonic() < deadline:
+            time.sleep(0.01)
 
 
 def main() -> None:
     plan = json.loads(sys.argv[1])
+    more = {"spark__jars": ",".join(plan["jars"])} if plan["jars"] else {}
     spark = session(
         "semel demo",
         # Four tries per task, as on a cluster; a plain local master has one.
         "local[2,4]",
         spark__ui__enabled=False,
         spark__sql__shuffle__partitions=2,
-        spark__ui__showConsoleProgress=False,
+        quiet=True,
+        **more,
     )
-    spark.sparkContext.setLogLevel("OFF")
     say("spark", version=spark.version)
-    fate = _Fate(plan["die_at"])
+    fate = _Fate(plan["die_at"], _writing(plan))
     queries = [
         _start(plan, fate, "enrich", enrich(spark, plan), "append"),
         _start(plan, fate, "totals", totals(spark, plan), "update"),
     ]
+    if plan["jars"]:
+        queries.append(_start_usual(plan, enrich(spark, plan, "usual")))
     for query in queries:
         query.awaitTermination()
     say("finished")
@@ -89,13 +108,14 @@ def orders(spark: SparkSession, plan: dict[str, Any]) -> DataFrame:
     )
 
 
-def enrich(spark: SparkSession, plan: dict[str, Any]) -> DataFrame:
+def enrich(spark: SparkSession, plan: dict[str, Any], query: str = "enrich") -> DataFrame:
     rows = orders(spark, plan).select(
         f.col("order").cast("string").alias("key"),
         f.to_json(f.struct("order", "customer", "country", "total")).alias("value"),
     )
-    flag = str(Path(plan["directory"]) / "kill-a-task")
-    return rows.mapInArrow(DieOnce(flag), "key string, value string")
+    flag = str(flag_of(Path(plan["directory"]), query))
+    after = str(_writing(plan)) if query == "enrich" else None
+    return rows.mapInArrow(DieOnce(flag, after), "key string, value string")
 
 
 def totals(spark: SparkSession, plan: dict[str, Any]) -> DataFrame:
@@ -104,6 +124,16 @@ def totals(spark: SparkSession, plan: dict[str, Any]) -> DataFrame:
         f.col("country").alias("key"),
         f.to_json(f.struct("country", "orders", "cents")).alias("value"),
     )
+
+
+def flag_of(directory: Path, query: str) -> Path:
+    """While it is there, the first task of the query that sees it removes it and dies."""
+    return directory / f"kill-a-task-of-{query}"
+
+
+def _writing(plan: dict[str, Any]) -> Path:
+    """Is there as soon as a task has been allowed to write."""
+    return Path(plan["directory"]) / "writing"
 
 
 def country_of(customer: int) -> str:
@@ -120,6 +150,19 @@ def _start(
     watch = _Watch(name, sink)
     writer = rows.writeStream.foreachBatch(watch).outputMode(mode).trigger(availableNow=True)
     where = str(Path(plan["directory"]) / f"checkpoint-{name}")
+    return writer.option("checkpointLocation", where).start()
+
+
+def _start_usual(plan: dict[str, Any], rows: DataFrame) -> StreamingQuery:
+    """Spark's own sink in foreachBatch, only so that its batches can be told of as well."""
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        writer = batch.write.format("kafka").option("topic", USUAL)
+        writer.option("kafka.bootstrap.servers", plan["bootstrap"]).save()
+        say("batch", query="usual", batch=batch_id, rows=plan["rows_per_batch"])
+
+    where = str(Path(plan["directory"]) / "checkpoint-usual")
+    writer = rows.writeStream.foreachBatch(write).trigger(availableNow=True)
     return writer.option("checkpointLocation", where).start()
 
 
@@ -146,12 +189,15 @@ class _Watch:
 class _Fate:
     """Kills this driver when its queries have come to a place for the nth time."""
 
-    def __init__(self, die_at: list[Any] | None) -> None:
+    def __init__(self, die_at: list[Any] | None, writing: Path) -> None:
+        self._writing = writing
         self._point: str = die_at[0] if die_at else ""
         self._times: int = die_at[1] if die_at else 0
         self._lock = threading.Lock()
 
     def __call__(self, point: str, batch: int) -> None:
+        if point == "grant":
+            self._writing.touch()
         with self._lock:
             if point != self._point:
                 return
