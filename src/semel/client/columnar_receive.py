@@ -41,7 +41,7 @@ def take_tables(fetcher: Fetcher) -> list[pa.RecordBatch]:
             pa.repeat(pa.scalar(partition.topic, pa.string()), columns.count),
             pa.repeat(pa.scalar(partition.partition, pa.int32()), columns.count),
             columns.offsets,
-            columns.timestamps_ms.cast(SCHEMA.field("timestamp").type),
+            columns.timestamps_ms.view(SCHEMA.field("timestamp").type),
             columns.keys,
             columns.values,
             columns.headers,

@@ -29,6 +29,8 @@ _RECEIVE_BUFFER = 64 * 1024
 # Joining what is small saves system calls; copying what is large costs more than it saves.
 _SMALL_PIECE = 32 * 1024
 _PIECE = 256 * 1024
+# How many times as large as needed memory may be that is used again.
+_SPARE_AT_MOST = 4
 # No broker answers more than it was asked for; this keeps a stranger's bytes from being believed.
 _LARGEST_ANSWER = 1 << 30
 # A session's lifetime (KIP-368) is used up to here; then the next request opens a new connection.
@@ -97,7 +99,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._lost: ConnectionLost | None = None
         self._buffer = bytearray(_RECEIVE_BUFFER)
         self._filled = 0
-        self._large: bytearray | None = None  # an answer that does not fit the receive buffer
+        self._large: memoryview | None = None  # an answer that does not fit the receive buffer
+        self._spare = bytearray()  # the memory of the last one
         self._large_filled = 0
 
     # Asking
@@ -259,7 +262,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._large is not None:
-            return memoryview(self._large)[self._large_filled :]
+            return self._large[self._large_filled :]
         return memoryview(self._buffer)[self._filled :]
 
     def buffer_updated(self, size: int) -> None:
@@ -268,7 +271,7 @@ class ClientConnection(asyncio.BufferedProtocol):
                 self._large_filled += size
                 if self._large_filled == len(self._large):
                     answer, self._large = self._large, None
-                    self._answered(memoryview(answer))
+                    self._answered(answer)
             else:
                 self._filled += size
                 self._take_answers()
@@ -296,10 +299,23 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._filled = rest
 
     def _begin_large(self, size: int, start: int) -> None:
-        self._large = bytearray(size)
+        self._large = memoryview(self._memory(size))[:size]
         self._large_filled = self._filled - start
         self._large[: self._large_filled] = self._buffer[start : self._filled]
         self._filled = 0
+
+    def _memory(self, size: int) -> bytearray:
+        """The last answer's, if nobody looks at it any more: fresh pages cost more than reading."""
+        spare = self._spare
+        if size <= len(spare) <= _SPARE_AT_MOST * size:
+            try:
+                spare.append(0)  # refused while there are views of it
+                del spare[-1]
+                return spare
+            except BufferError:
+                pass
+        self._spare = bytearray(size)
+        return self._spare
 
     def _answered(self, frame: memoryview) -> None:
         if not self._waiting:

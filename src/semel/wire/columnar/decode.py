@@ -57,22 +57,23 @@ def to_columns(
 
 
 class _Target:
-    """Arrow buffers large enough for any split of the bytes; pages never touched cost nothing."""
+    """Arrow buffers large enough for any split of the bytes, cut to size when they are filled."""
 
     def __init__(self, rows: int, size: int, with_headers: bool, kernels: Kernels) -> None:
         self._decode_records = kernels.decode_records
         self.with_headers = with_headers
         self.cursor = np.zeros(6, np.int64)
-        self.offsets = np.empty(rows, np.int64)
-        self.timestamps = np.empty(rows, np.int64)
-        self.types = np.empty(rows, np.int32)
+        self.offsets = _Memory(rows, np.int64)
+        self.timestamps = _Memory(rows, np.int64)
+        self.types = _Memory(rows, np.int32)
         self.keys = _Growing(rows, size)
         self.values = _Growing(rows, size)
         # A header takes two bytes at least.
-        count = size // 2 if with_headers else 0
-        self.lists = np.zeros(rows + 1 if with_headers else 1, np.int32)
-        self.names = _Growing(count, size if with_headers else 0)
-        self.header_values = _Growing(count, size if with_headers else 0)
+        headers = size // 2 if with_headers else 0
+        self.lists = _Memory(rows + 1 if with_headers else 1, np.int32)
+        self.lists.array[0] = 0
+        self.names = _Growing(headers, size if with_headers else 0)
+        self.header_values = _Growing(headers, size if with_headers else 0)
 
     def append(self, batch: BatchHeader, body: Any, low: int, high: int) -> None:
         before = int(self.cursor[ROWS])
@@ -87,42 +88,43 @@ class _Target:
             high,
             self.with_headers,
             self.cursor,
-            self.offsets,
-            self.timestamps,
-            self.keys.starts,
-            self.keys.data,
+            self.offsets.array,
+            self.timestamps.array,
+            self.keys.starts.array,
+            self.keys.data.array,
             self.keys.valid,
-            self.values.starts,
-            self.values.data,
+            self.values.starts.array,
+            self.values.data.array,
             self.values.valid,
-            self.lists,
-            self.names.starts,
-            self.names.data,
-            self.header_values.starts,
-            self.header_values.data,
+            self.lists.array,
+            self.names.starts.array,
+            self.names.data.array,
+            self.header_values.starts.array,
+            self.header_values.data.array,
             self.header_values.valid,
         )
         if status:
             raise ProtocolError(f"malformed records in the batch at offset {batch.base_offset}")
-        self.types[before : self.cursor[ROWS]] = batch.is_log_append_time
+        self.types.array[before : self.cursor[ROWS]] = batch.is_log_append_time
 
     def columns(self) -> Columns:
         rows, headers = int(self.cursor[ROWS]), int(self.cursor[HEADERS])
         lists = None
         if self.with_headers:
-            names = _checked_names(self.names.array(headers, pa.string(), nullable=False))
-            values = self.header_values.array(headers, pa.binary())
+            names = _checked_names(self.names.cut(headers, pa.string(), nullable=False))
+            values = self.header_values.cut(headers, pa.binary())
             pairs = pa.StructArray.from_arrays(
                 [names, values], fields=list(HEADERS_TYPE.value_type)
             )
-            lists = pa.ListArray.from_arrays(pa.array(self.lists[: rows + 1]), pairs)
+            starts = self.lists.cut(rows + 1)
+            lists = pa.Array.from_buffers(HEADERS_TYPE, rows, [None, starts], children=[pairs])
         return Columns(
             count=rows,
-            keys=self.keys.array(rows, pa.binary()),
-            values=self.values.array(rows, pa.binary()),
-            offsets=pa.array(self.offsets[:rows]),
-            timestamps_ms=pa.array(self.timestamps[:rows]),
-            timestamp_types=pa.array(self.types[:rows]),
+            keys=self.keys.cut(rows, pa.binary()),
+            values=self.values.cut(rows, pa.binary()),
+            offsets=_numbers(pa.int64(), rows, self.offsets),
+            timestamps_ms=_numbers(pa.int64(), rows, self.timestamps),
+            timestamp_types=_numbers(pa.int32(), rows, self.types),
             headers=lists,
         )
 
@@ -136,17 +138,37 @@ def _checked_names(names: pa.Array) -> pa.Array:
     return names
 
 
+def _numbers(kind: pa.DataType, rows: int, memory: _Memory) -> pa.Array:
+    return pa.Array.from_buffers(kind, rows, [None, memory.cut(rows)])
+
+
+class _Memory:
+    """From Arrow's pool, which has the pages of tables that are gone: fresh ones cost more than
+    all of the decoding.
+    """
+
+    def __init__(self, count: int, kind: Any) -> None:
+        self._buffer = pa.allocate_buffer(count * np.dtype(kind).itemsize, resizable=True)
+        self.array: Any = np.frombuffer(self._buffer, kind)
+
+    def cut(self, count: int) -> pa.Buffer:
+        """What was filled; a table that is kept holds no more. The array must not be used after."""
+        size = count * self.array.itemsize
+        self.array = None
+        self._buffer.resize(size, shrink_to_fit=True)
+        return self._buffer
+
+
 class _Growing:
     def __init__(self, rows: int, size: int) -> None:
-        self.starts = np.zeros(rows + 1, np.int32)
-        self.data = np.empty(size, np.uint8)
+        self.starts = _Memory(rows + 1, np.int32)
+        self.starts.array[0] = 0
+        self.data = _Memory(size, np.uint8)
         self.valid = np.zeros(rows // 8 + 1, np.uint8)
 
-    def array(self, rows: int, kind: pa.DataType, nullable: bool = True) -> pa.Array:
-        filled = int(self.starts[rows])
-        buffers = [
-            pa.py_buffer(self.valid) if nullable else None,
-            pa.py_buffer(self.starts),
-            pa.py_buffer(self.data[:filled]),
-        ]
-        return pa.Array.from_buffers(kind, rows, buffers)
+    def cut(self, rows: int, kind: pa.DataType, nullable: bool = True) -> pa.Array:
+        filled = int(self.starts.array[rows])
+        valid = pa.py_buffer(self.valid[: rows // 8 + 1]) if nullable else None
+        return pa.Array.from_buffers(
+            kind, rows, [valid, self.starts.cut(rows + 1), self.data.cut(filled)]
+        )
