@@ -47,14 +47,14 @@ MUTANTS = (
     Mutant(
         "partitions are added whatever the epoch",
         f"{CORE}/partitions.py",
-        "    if epoch != txn.owner[1]:",
-        "    if epoch > txn.owner[1]:",
+        "    if epoch != owner_epoch:",
+        "    if epoch > owner_epoch:",
     ),
     Mutant(
         "version 1 ends whatever the epoch",
         f"{CORE}/ending.py",
-        "    if command.epoch != txn.owner[1]:",
-        "    if command.epoch > txn.owner[1]:",
+        "    if command.epoch != owner_epoch:",
+        "    if command.epoch > owner_epoch:",
     ),
     Mutant(
         "the other outcome is confirmed as well",
@@ -91,6 +91,12 @@ MUTANTS = (
         f"{CORE}/ending.py",
         "    is_retry = _is_retry(txn, command)",
         "    is_retry = False",
+    ),
+    Mutant(
+        "a zombie of version 2 is given the epoch of its version 1 heir",
+        f"{CORE}/ending.py",
+        "    if txn.state in (EMPTY, ONGOING) or txn.client_version < VERSION_2:",
+        "    if txn.state in (EMPTY, ONGOING):",
     ),
     Mutant(
         "a late report completes the next transaction",

@@ -22,7 +22,6 @@ from typing import Any
 
 from semel.store.interface import StorageError
 from semel.testing.simulated.actors import (
-    GIVE_UP_SECONDS,
     TOPIC,
     Actor,
     CommitterActor,
@@ -41,6 +40,8 @@ IDS = ("a", "b")
 STORM_SECONDS = 60
 CALM_SECONDS = 90
 """Longer than a transaction may take, a session lasts and a broken disk waits, together."""
+ANSWERED_WITHIN_SECONDS = 60
+"""A JoinGroup waits longest: for its rebalance timeout, and a disk."""
 
 
 class BrokerWorld:
@@ -98,7 +99,7 @@ class BrokerWorld:
         broker = self.broker
         asked = request() if callable(request) else request
         answering = asyncio.ensure_future(broker.ask(asked, version))
-        done, _ = await asyncio.wait((answering,), timeout=GIVE_UP_SECONDS)
+        done, _ = await asyncio.wait((answering,), timeout=ANSWERED_WITHIN_SECONDS)
         assert done, f"never answered: {asked}"
         try:
             answer = answering.result()

@@ -40,6 +40,7 @@ class Request:
     sequence: int = -1
     tag: str = ""
     commit: bool = False
+    takeovers: int = 0
 
 
 class Client:
@@ -57,6 +58,8 @@ class Client:
         self._sequences: dict[int, int] = {}
         self._must_abort = False
         self._recovers = False
+        self._takeovers = 0
+        self._dawdles = world.dice.random() < 0.1
 
     def act(self) -> None:
         """Do the next thing, or ask again."""
@@ -70,12 +73,15 @@ class Client:
             self._ask(Request(self, "init", self.identity))
         elif self.open is None:
             self._begin()
-        elif self._must_abort or self.world.dice.random() < (
-            0.3 if self.open.acknowledged else 0.05
-        ):
+        elif self._must_abort or self.world.dice.random() < self._ends_with():
             self._end()
         else:
             self._write()
+
+    def _ends_with(self) -> float:
+        if self._dawdles:
+            return 0.01
+        return 0.3 if self.open is not None and self.open.acknowledged else 0.05
 
     def hear(self, request: Request, error: ErrorCode, reply: Any = None) -> None:
         """An answer. One that nobody waits for any more is a late twin."""
@@ -91,6 +97,9 @@ class Client:
             self._must_abort = True
         elif error is not ErrorCode.NONE:
             self.alive = False
+            if error is ErrorCode.PRODUCER_FENCED and request.kind != "produce":
+                taken_over = self.world.takeovers[self.transactional_id] > self._takeovers
+                assert taken_over, f"{self.name} was fenced by nobody"
         else:
             getattr(self, f"_heard_{request.kind}")(request, reply)
 
@@ -133,6 +142,7 @@ class Client:
         self.identity = (reply.producer_id, reply.epoch)
         self._sequences.clear()
         self._recovers = False
+        self._takeovers = request.takeovers
         self.world.heard_identity(self, self.identity)
 
     def _heard_add(self, request: Request, reply: Any) -> None:

@@ -8,7 +8,7 @@ from semel.core.transactions import records
 from semel.core.transactions.commands import WriteMarkers
 from semel.core.transactions.coordinator import Coordinator
 from semel.core.transactions.rules import Rules
-from semel.core.transactions.states import MOVES
+from semel.core.transactions.states import COMPLETE, MOVES
 
 Hear = Callable[[Any], None]
 
@@ -37,6 +37,7 @@ class SimulatedCoordinator:
         for record in decision.records:
             old = self.machine.transactions.get(record.transactional_id)
             assert old is None or record.state in MOVES[old.state], "an illegal move"
+            assert record.state not in COMPLETE or not record.partitions, "complete, yet it owes"
             self.log.append(records.encode(record))
             self.machine.apply(record)
         self._parked.append((len(self.log), decision, hear))

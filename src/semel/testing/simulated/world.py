@@ -3,6 +3,8 @@
 What is asserted, during the run and after it has settled:
 
 - an answer that was heard survives: committed stays committed, acknowledged stays there;
+- nobody is fenced unless somebody took over, or time was up; and time is up when it is up;
+- a transaction is complete only after its own markers were written;
 - no transaction is both: its records are all visible to committed readers, or none is;
 - a zombie changes nothing;
 - every prepared transaction completes;
@@ -28,6 +30,7 @@ from semel.core.transactions.commands import (
 )
 from semel.core.transactions.markers import MarkersOwed, Verdict
 from semel.core.transactions.rules import Rules
+from semel.core.transactions.states import ONGOING
 from semel.core.transactions.transaction import Transaction
 from semel.testing.simulated.client import NOBODY, Client, Request
 from semel.testing.simulated.coordinator import SimulatedCoordinator
@@ -81,10 +84,12 @@ class World:
         self.clients: list[Client] = []
         self.newest: dict[str, tuple[int, int]] = {}
         self.wire: list[Request] = []
-        self.answers: list[tuple[Request, ErrorCode, Any]] = []
+        self.answers: list[tuple[Request, ErrorCode, Any, int]] = []
         self.deliveries: list[Delivery] = []
         self.reports: list[WriteMarkers] = []
         """Reports of written markers that come once more, late."""
+        self.takeovers = Counter[str]()
+        """By transactional id: how often its producer was replaced, timed out or forgotten."""
         self._tags = count()
         self._names = count()
         for transactional_id in IDS:
@@ -148,6 +153,7 @@ class World:
                 self.newcomer(self.dice.choice(IDS))
             case "expire":
                 self._submit(AbortTimedOut())
+                self._check_timeouts()
             case "forget":
                 self._submit(ForgetIdle())
             case "crash coordinator":
@@ -199,28 +205,49 @@ class World:
     def _deliver_answer(self) -> None:
         if not self.answers:
             return
-        request, error, reply = self.answers.pop(self.dice.randrange(len(self.answers)))
+        request, error, reply, takeovers = self.answers.pop(self.dice.randrange(len(self.answers)))
         if self.dice.random() > 0.15:
+            request.takeovers = takeovers
             request.client.hear(request, error, reply)
 
-    def _answer(self, request: Request, error: ErrorCode, reply: Any = None) -> None:
-        self.answers.append((request, error, reply))
+    def _answer(
+        self, request: Request, error: ErrorCode, reply: Any = None, takeovers: int = 0
+    ) -> None:
+        self.answers.append((request, error, reply, takeovers))
 
     def _submit(self, command: Any, request: Request | None = None) -> None:
         def hear(reply: Any) -> None:
             self._take_orders()
             if request is not None:
                 error = ErrorCode.NOT_COORDINATOR if reply is None else reply.error
-                self._answer(request, error, reply)
+                self._answer(request, error, reply, known[0])
 
+        name = request.client.transactional_id if request is not None else ""
+        known = [self.takeovers[name]]  # what its answer knows of, whenever that arrives
+        present = self.coordinator.machine.transactions.get(name)
         decision = self.coordinator.submit(command, self.now_ms, hear)
-        if (
-            decision is not None
-            and decision.records
-            and isinstance(command, (AddPartitions, EndTxn))
-        ):
-            newest = self.newest.get(command.transactional_id, (-1, -1))
-            assert (command.producer_id, command.epoch) >= newest, "a zombie was obeyed"
+        if decision is not None and decision.records:
+            self._check_obeyed(command, present, decision.records)
+            known[0] = self.takeovers[name]
+
+    def _check_obeyed(
+        self, command: Any, present: Transaction | None, records: tuple[Transaction, ...]
+    ) -> None:
+        if not isinstance(command, (AddPartitions, EndTxn)):
+            self.takeovers.update(record.transactional_id for record in records)
+        if not isinstance(command, (AddPartitions, EndTxn, InitProducerId)):
+            return
+        if _is_repeated(command, present, records[0]):
+            return  # asked again: it hears the same again
+        newest = self.newest.get(command.transactional_id, NOBODY)
+        assert _named(command) == NOBODY or _named(command) >= newest, "a zombie was obeyed"
+
+    def _check_timeouts(self) -> None:
+        if not self.coordinator.loaded:
+            return
+        for txn in self.coordinator.machine.transactions.values():
+            overdue = txn.started_at_ms + txn.timeout_ms < self.now_ms
+            assert txn.state is not ONGOING or not overdue, "a transaction outlives its time"
 
     def _init(self, request: Request) -> None:
         name = request.client.transactional_id
@@ -325,14 +352,19 @@ class World:
             self._report(delivery.owed.order)
 
     def _report(self, order: WriteMarkers) -> None:
-        self.coordinator.submit(MarkersWritten(order.prepared), self.now_ms)
+        self._tell_written(order)
         if self.dice.random() < 0.2:
             self.reports.append(order)
 
     def _report_again(self) -> None:
         if self.reports:
-            order = self.reports.pop(self.dice.randrange(len(self.reports)))
-            self.coordinator.submit(MarkersWritten(order.prepared), self.now_ms)
+            self._tell_written(self.reports.pop(self.dice.randrange(len(self.reports))))
+
+    def _tell_written(self, order: WriteMarkers) -> None:
+        present = self.coordinator.machine.transactions.get(order.prepared.transactional_id)
+        decision = self.coordinator.submit(MarkersWritten(order.prepared), self.now_ms)
+        if decision is not None and decision.records:
+            assert present == order.prepared, "completed by another transaction's markers"
 
     # Disasters
 
@@ -384,3 +416,19 @@ class World:
             assert not visible, f"{attempt.name}: never committed, but visible"
         else:
             assert not visible or acknowledged <= visible, f"{attempt.name}: torn"
+
+
+def _is_repeated(command: Any, present: Transaction | None, record: Transaction) -> bool:
+    return (
+        isinstance(command, InitProducerId)
+        and present is not None
+        and present.state is not ONGOING
+        and present.owner == record.owner
+    )
+
+
+def _named(command: AddPartitions | EndTxn | InitProducerId) -> tuple[int, int]:
+    """The producer id and epoch that a request comes with."""
+    if isinstance(command, InitProducerId):
+        return command.expected_producer_id, command.expected_epoch
+    return command.producer_id, command.epoch
