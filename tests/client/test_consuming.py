@@ -112,7 +112,10 @@ async def test_a_position_outside_the_log_is_reset_or_reported(
     async with Consumer(bootstrap, auto_offset_reset="none") as consumer:
         consumer.assign([place])
         with pytest.raises(FatalError, match="auto_offset_reset is none"):
-            await consumer.poll(1_000)
+            await consumer.poll(30_000)
+        consumer.seek(place, 1000)
+        with pytest.raises(FatalError, match="auto_offset_reset is none"):
+            await consumer.poll(30_000)
 
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "cooperative-sticky"])
@@ -348,6 +351,19 @@ def test_scripts_can_do_without_await(bootstrap: str, unique: str) -> None:
         consumer.assign([(f"blocking-{unique}", 0)])
         values = [record.value for record in islice(consumer, 3)]
     assert values == [b"1", b"2", b"3"]
+    with blocking.transact(
+        bootstrap, inputs=[f"blocking-{unique}"], group=unique, transactional_id=unique
+    ) as batches:
+        for batch in batches:
+            for record in batch:
+                batch.send(f"copies-{unique}", record.value)
+            batches.stop()
+    with blocking.Consumer(bootstrap, auto_offset_reset="earliest", group_id=unique) as consumer:
+        consumer.subscribe([f"copies-{unique}"], on_assigned=lambda _: consumer.commit())
+        with pytest.raises(UsageError, match="a listener runs on the clients' own thread"):
+            consumer.poll(30_000)
+        consumer.subscribe([f"copies-{unique}"], on_assigned=print)
+        assert [record.value for record in islice(consumer, 3)] == [b"1", b"2", b"3"]
     with (
         blocking.Producer(bootstrap, transactional_id=unique) as producer,
         blocking.Ledger(bootstrap, topic=f"bl-{unique}").once(producer, "a", 1) as fresh,

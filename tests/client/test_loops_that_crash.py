@@ -6,13 +6,15 @@ One writes the loop by hand, one uses `transact` in the classic protocol, one in
 import asyncio
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from semel.client import Admin, Consumer, NewTopic, Producer, TopicPartition
+from semel.testing.apache_cluster import ApacheCluster
 from semel.testing.apache_kafka import ApacheKafka
 from semel.testing.process import SemelProcess
 
@@ -32,6 +34,7 @@ IMPATIENT = {
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "200",
 }
+KAFKAS = {"kafka": ApacheKafka, "cluster": ApacheCluster}
 INVOICES = [TopicPartition("invoices", index) for index in range(2)]
 # What happens after how many invoices: members and the broker come and go.
 STORY = ["billing-1", "broker", "billing-3", "billing-2", "broker"]
@@ -39,10 +42,34 @@ PER_CHAPTER = 60
 ORDERS = PER_CHAPTER * (len(STORY) + 1)
 
 
-@pytest.fixture(params=["semel", pytest.param("kafka", marks=pytest.mark.interop)])
-def mortal(request: pytest.FixtureRequest) -> Iterator[SemelProcess | ApacheKafka]:
-    with {"semel": SemelProcess, "kafka": ApacheKafka}[request.param](IMPATIENT) as broker:
-        yield broker
+class Mortal:
+    """A broker that is killed and comes back; in a cluster, while the others have taken over."""
+
+    def __init__(self, broker: SemelProcess | ApacheKafka | ApacheCluster) -> None:
+        self.bootstrap = broker.bootstrap
+        self._alone = not isinstance(broker, ApacheCluster)
+        nodes = [broker] if self._alone else list(broker.nodes.values())
+        self._nodes: deque[Any] = deque(nodes)
+        self._dead: Any = None
+
+    def die(self) -> None:
+        if self._dead is not None:
+            self._dead.start()
+        self._nodes[0].kill()
+        if self._alone:
+            self._nodes[0].start()
+        else:
+            self._dead = self._nodes[0]
+            self._nodes.rotate(-1)
+
+
+@pytest.fixture(
+    params=["semel", *(pytest.param(kind, marks=pytest.mark.interop) for kind in KAFKAS)]
+)
+def mortal(request: pytest.FixtureRequest) -> Iterator[Mortal]:
+    kinds: dict[str, Any] = {"semel": SemelProcess, **KAFKAS}
+    with kinds[request.param](settings=IMPATIENT) as broker:
+        yield Mortal(broker)
 
 
 class Members:
@@ -73,9 +100,7 @@ class Members:
 
 
 @pytest.mark.slow
-async def test_every_order_leads_to_one_invoice_whoever_dies(
-    mortal: SemelProcess | ApacheKafka,
-) -> None:
+async def test_every_order_leads_to_one_invoice_whoever_dies(mortal: Mortal) -> None:
     async with Admin(mortal.bootstrap) as admin:
         await admin.create_topics([NewTopic("orders", 6), NewTopic("invoices", 2)])
     seen: list[bytes] = []
@@ -104,9 +129,8 @@ async def test_every_order_leads_to_one_invoice_whoever_dies(
     assert Counter(seen) == Counter(b"invoice for %d" % number for number in range(ORDERS))
 
 
-async def happens(to: str, broker: SemelProcess | ApacheKafka, members: Members) -> None:
+async def happens(to: str, broker: Mortal, members: Members) -> None:
     if to == "broker":
-        await asyncio.to_thread(broker.kill)
-        await asyncio.to_thread(broker.start)
+        await asyncio.to_thread(broker.die)
     else:
         members.kill(to)

@@ -20,8 +20,9 @@ from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from semel.client import admin, consumer, producer
+from semel.client import admin, consumer, producer, transacting
 from semel.client import ledger as ledgers
+from semel.client.errors import UsageError
 from semel.client.fetcher import ConsumerRecord
 from semel.client.producer import RecordMetadata
 
@@ -37,8 +38,15 @@ class _LoopThread:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        if threading.current_thread() is self._thread:
+            coroutine.close()
+            raise UsageError(
+                "a listener runs on the clients' own thread and cannot wait for it: "
+                "use the asyncio client where a listener has to commit"
+            )
         future: Future[Any] = asyncio.run_coroutine_threadsafe(coroutine, self._running())
         try:
             return future.result()
@@ -50,9 +58,10 @@ class _LoopThread:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(
+                self._thread = threading.Thread(
                     target=self._loop.run_forever, name="semel-client", daemon=True
-                ).start()
+                )
+                self._thread.start()
             return self._loop
 
 
@@ -173,6 +182,61 @@ class Consumer(_Blocking):
         if getattr(self, "_iterator", None) is None:
             self._iterator = self._client.__aiter__()
         return self._iterator
+
+
+class TransactBatch:
+    """Records to work on, within an open transaction."""
+
+    def __init__(self, batch: transacting.TransactBatch) -> None:
+        self._batch = batch
+        self.records = batch.records
+        self.attempt = batch.attempt
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        return iter(self.records)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def send(
+        self, topic: str, value: Any = None, key: Any = None, **more: Any
+    ) -> Delivery[RecordMetadata]:
+        return Delivery(_thread.run(self._batch.send(topic, value, key, **more)))
+
+
+class Transact:
+    """Made by `transact`: iterate it within `with`."""
+
+    def __init__(self, loop: transacting.Transact) -> None:
+        self._loop = loop
+
+    def __enter__(self) -> Self:
+        _thread.run(self._loop.__aenter__())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _thread.run(self._loop.__aexit__(kind, error, trace))
+
+    def __iter__(self) -> Iterator[TransactBatch]:
+        while True:
+            try:
+                yield TransactBatch(_thread.run(self._loop.__anext__()))
+            except StopAsyncIteration:
+                return
+
+    def stop(self) -> None:
+        """Ends the iteration after the batch in hand is committed."""
+        self._loop.stop()
+
+
+def transact(bootstrap_servers: str | list[str] | None = None, **given: Any) -> Transact:
+    """Consume, transform, produce: see `semel.client.transact`, which takes the same."""
+    return Transact(transacting.transact(bootstrap_servers, **given))
 
 
 class Admin(_Blocking):

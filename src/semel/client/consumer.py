@@ -8,8 +8,9 @@ async with Consumer("localhost:9092", group_id="g", isolation_level="read_commit
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
+from inspect import isawaitable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -18,7 +19,7 @@ from semel.client.cluster import Cluster
 from semel.client.consumer_group import ConsumerGroup
 from semel.client.errors import ClientError, UsageError
 from semel.client.fetcher import ConsumerRecord, Fetcher
-from semel.client.group import Group, Listener, Listeners, Partitions
+from semel.client.group import Group, Listeners, Partitions
 from semel.client.offsets import FoundOffset, list_offsets
 from semel.client.positions import Positions
 from semel.client.settings import ConsumerSettings
@@ -31,11 +32,20 @@ if TYPE_CHECKING:
     from pyarrow import Table
 
 T = TypeVar("T")
+# What an application may want to do when its partitions change.
+RebalanceListener = Callable[[Partitions], Awaitable[None] | None]
+
 _GROUPS: dict[str, type[Group]] = {"classic": ClassicGroup, "consumer": ConsumerGroup}
 
 
-async def _ignore(_: Partitions) -> None:
+def _ignore(_: Partitions) -> None:
     """What a consumer without a listener does about a rebalance."""
+
+
+async def _told(listener: RebalanceListener, partitions: Partitions) -> None:
+    result = listener(partitions)
+    if isawaitable(result):
+        await result
 
 
 class Consumer:
@@ -52,9 +62,9 @@ class Consumer:
         self.settings = ConsumerSettings.of(bootstrap_servers, settings, **given)
         self._states: dict[TopicPartition, PartitionState] = {}
         self._subscription: Subscription | None = None
-        self._on_revoked: Listener = _ignore
-        self._on_lost: Listener = _ignore
-        self._on_assigned: Listener = _ignore
+        self._on_revoked: RebalanceListener = _ignore
+        self._on_lost: RebalanceListener = _ignore
+        self._on_assigned: RebalanceListener = _ignore
         self._listeners = Listeners(self._revoked, self._lost, self._assigned)
         self._group: Group | None = None
         self._started = False
@@ -120,17 +130,17 @@ class Consumer:
         topics: Iterable[str] = (),
         *,
         pattern: str | None = None,
-        on_revoked: Listener = _ignore,
-        on_lost: Listener | None = None,
-        on_assigned: Listener = _ignore,
+        on_revoked: RebalanceListener = _ignore,
+        on_lost: RebalanceListener | None = None,
+        on_assigned: RebalanceListener = _ignore,
     ) -> None:
         """Shares topics with the other members of the group: by name, or all that match a pattern.
 
         A pattern must match a topic's whole name; topics made later join in by themselves. Under
         group_protocol "consumer" the broker matches it (RE2's syntax), otherwise this client.
-        The listeners are awaited within `poll`: `on_revoked` before partitions are given up, so
-        that it can still commit, `on_lost` where others may have them already (without one,
-        `on_revoked`), `on_assigned` with those that are new.
+        The listeners (functions, or coroutine functions) run within `poll`: `on_revoked` before
+        partitions are given up, so that it can still commit, `on_lost` where others may have them
+        already (without one, `on_revoked`), `on_assigned` with those that are new.
         """
         if isinstance(topics, str):
             topics = [topics]
@@ -240,11 +250,11 @@ class Consumer:
     async def _revoked(self, partitions: Partitions) -> None:
         if self.settings.enable_auto_commit:
             await self._commit_quietly()
-        await self._on_revoked(partitions)
+        await _told(self._on_revoked, partitions)
         self._forget(partitions)
 
     async def _lost(self, partitions: Partitions) -> None:
-        await self._on_lost(partitions)
+        await _told(self._on_lost, partitions)
         self._forget(partitions)
 
     def _forget(self, partitions: Partitions) -> None:
@@ -256,7 +266,7 @@ class Consumer:
     async def _assigned(self, partitions: Partitions) -> None:
         new = partitions - self._states.keys()
         self._set_assignment(partitions)
-        await self._on_assigned(frozenset(new))
+        await _told(self._on_assigned, frozenset(new))
 
     def _set_assignment(self, partitions: Partitions) -> None:
         for partition in self._states.keys() - partitions:

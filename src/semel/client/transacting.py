@@ -25,7 +25,7 @@ from semel.client.producer import Delivery, Producer
 from semel.client.settings import ConsumerSettings, ProducerSettings
 from semel.core.client.patience import Backoff
 from semel.core.client.transactions import State
-from semel.core.client.types import OffsetAndMetadata, TopicPartition
+from semel.core.client.types import TopicPartition
 
 _PRODUCER = frozenset(field.name for field in fields(ProducerSettings))
 _CONSUMER = frozenset(field.name for field in fields(ConsumerSettings))
@@ -68,7 +68,10 @@ class Transact:
         self._inputs = inputs
         self._stop_when_idle_ms = stop_when_idle_ms
         self._backoff = Backoff()
-        self._open: dict[TopicPartition, OffsetAndMetadata] | None = None  # where it began
+        # Where the open batch began. Taken from its records: a partition may have been another
+        # member's since the last batch, and going back to where we once were would read it twice.
+        self._open: dict[TopicPartition, int] | None = None
+        self._stored: dict[TopicPartition, int] = {}
         self._attempt = 1
         self._stopping = False
 
@@ -112,14 +115,12 @@ class Transact:
             await self._commit()
         idle_since = asyncio.get_running_loop().time()
         while not self._stopping and not self._is_idle(idle_since):
-            started = self._consumer.positions()
             records = await self._consumer.poll(200)
             if not records:
                 continue
-            for record in records:  # partitions whose position was not known before the poll
-                place = TopicPartition(record.topic, record.partition)
-                started.setdefault(place, OffsetAndMetadata(record.offset))
-            self._open = started
+            self._open = {}
+            for record in records:
+                self._open.setdefault(TopicPartition(record.topic, record.partition), record.offset)
             await self._producer.begin_transaction()
             return TransactBatch(self._producer, records, self._attempt)
         raise StopAsyncIteration
@@ -144,7 +145,7 @@ class Transact:
         offsets = {
             partition: position
             for partition, position in self._consumer.positions().items()
-            if position.offset != self._open.get(partition, OffsetAndMetadata(-1)).offset
+            if position.offset != self._stored.get(partition)
         }
         while True:
             try:
@@ -159,6 +160,7 @@ class Transact:
                 await self._go_back()
                 await self._wait()
                 return
+            self._stored |= {partition: position.offset for partition, position in offsets.items()}
             self._open = None
             self._attempt = 1
             return
@@ -171,7 +173,7 @@ class Transact:
             await self._producer.abort_transaction()
         for partition in self._consumer.assignment():
             if partition in began:
-                self._consumer.seek(partition, began[partition].offset)
+                self._consumer.seek(partition, began[partition])
         self._attempt += 1
 
     async def _wait(self) -> None:
