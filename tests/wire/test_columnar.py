@@ -19,7 +19,7 @@ from semel.wire.batches import (
 )
 from semel.wire.checksum import carried_over, crc32c
 from semel.wire.columnar.columns import Rows
-from semel.wire.columnar.committed import committed_only, fetched_batches
+from semel.wire.batches.committed import committed_only, fetched_batches
 from semel.wire.columnar.decode import to_columns
 from semel.wire.columnar.encode import Body, BufferPool, Lanes, batch_header
 from semel.wire.compression import Compression, compress

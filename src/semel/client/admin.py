@@ -5,17 +5,17 @@ async with Admin("localhost:9092") as admin:
 """
 
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from semel.client.administration.groups import GroupAdministration
 from semel.client.administration.topics import TopicAdministration
 from semel.client.administration.transactions import TransactionAdministration
 from semel.client.cluster import Cluster
+from semel.client.lifetime import Lifetime
 from semel.client.settings import ClientSettings
 
 
-class Admin(TopicAdministration, GroupAdministration, TransactionAdministration):
+class Admin(TopicAdministration, GroupAdministration, TransactionAdministration, Lifetime):
     def __init__(
         self,
         bootstrap_servers: str | list[str] | Mapping[str, Any] | None = None,
@@ -35,15 +35,3 @@ class Admin(TopicAdministration, GroupAdministration, TransactionAdministration)
 
     async def close(self) -> None:
         await self._cluster.close()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()

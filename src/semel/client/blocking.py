@@ -83,6 +83,18 @@ def _twin(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+@contextmanager
+def _inside(around: Any) -> Iterator[Any]:
+    """An asynchronous context manager, entered and left on the loop."""
+    value = _thread.run(around.__aenter__())
+    try:
+        yield value
+    except BaseException as error:
+        _thread.run(around.__aexit__(type(error), error, error.__traceback__))
+        raise
+    _thread.run(around.__aexit__(None, None, None))
+
+
 class _Blocking:
     """Takes the public methods of `TWIN`, blocking."""
 
@@ -153,14 +165,8 @@ class Producer(_Blocking):
     @contextmanager
     def transaction(self) -> Iterator[Self]:
         """A transaction around a block: committed at its end, aborted if it raises."""
-        around = self._client.transaction()
-        _thread.run(around.__aenter__())
-        try:
+        with _inside(self._client.transaction()):
             yield self
-        except BaseException as error:
-            _thread.run(around.__aexit__(type(error), error, error.__traceback__))
-            raise
-        _thread.run(around.__aexit__(None, None, None))
 
     @property
     def identity(self) -> Any:
@@ -251,11 +257,5 @@ class Ledger(_Blocking):
         self, producer: Producer, application: str, number: int, note: Any = None
     ) -> Iterator[bool]:
         """A transaction for this number; False where it was committed before: do nothing then."""
-        around = self._client.once(producer._client, application, number, note)
-        fresh: bool = _thread.run(around.__aenter__())
-        try:
+        with _inside(self._client.once(producer._client, application, number, note)) as fresh:
             yield fresh
-        except BaseException as error:
-            _thread.run(around.__aexit__(type(error), error, error.__traceback__))
-            raise
-        _thread.run(around.__aexit__(None, None, None))

@@ -11,8 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from inspect import isawaitable
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from semel.client.classic_group import ClassicGroup
 from semel.client.cluster import Cluster
@@ -20,6 +19,7 @@ from semel.client.consumer_group import ConsumerGroup
 from semel.client.errors import ClientError, UsageError
 from semel.client.fetcher import ConsumerRecord, Fetcher
 from semel.client.group import Group, Listeners, Partitions
+from semel.client.lifetime import Lifetime
 from semel.client.offsets import FoundOffset, list_offsets
 from semel.client.positions import Positions
 from semel.client.settings import ConsumerSettings
@@ -48,7 +48,7 @@ async def _told(listener: RebalanceListener, partitions: Partitions) -> None:
         await result
 
 
-class Consumer:
+class Consumer(Lifetime):
     """Reads records. All settings of `ConsumerSettings` are keywords; a dict of Java-style names
     does as well, in place of the address or as `settings`."""
 
@@ -110,18 +110,6 @@ class Consumer:
         await self._positions.close()
         await self._fetcher.close()
         await self._cluster.close()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     # What to read
 

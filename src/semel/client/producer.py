@@ -10,7 +10,6 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from semel.client.cluster import Cluster
@@ -23,6 +22,7 @@ from semel.client.errors import (
     error_of,
     refusal_of,
 )
+from semel.client.lifetime import Lifetime
 from semel.client.sender import Sender
 from semel.client.settings import ProducerSettings
 from semel.core.client.accumulator import (
@@ -112,7 +112,7 @@ class _Target:
         self.queues: dict[int, PartitionQueue] = {}
 
 
-class Producer:
+class Producer(Lifetime):
     """Sends records. All settings of `ProducerSettings` are keywords; serializers are optional."""
 
     def __init__(
@@ -178,18 +178,6 @@ class Producer:
         finally:
             await self._sender.close()
             await self._cluster.close()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     # Sending
 

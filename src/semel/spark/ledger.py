@@ -18,7 +18,7 @@ from typing import Any
 from semel.client.lent import Lender, Refused
 from semel.client.lent_wire import Cluster, KafkaError, check, patiently
 from semel.wire.batches import Record, records_of
-from semel.wire.columnar.committed import committed_only, fetched_batches
+from semel.wire.batches.committed import committed_only, fetched_batches
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.create_topics import CreateTopicsRequest
 from semel.wire.messages.describe_configs import DescribeConfigsRequest

@@ -15,7 +15,7 @@ from semel.client.lent_wire import Cluster, KafkaError, Security, check, patient
 from semel.spark.ledger import EARLIEST, READ_COMMITTED, READ_UNCOMMITTED
 from semel.spark.source_offsets import Range, offsets_at
 from semel.spark.source_options import SourceOptions
-from semel.wire.columnar.committed import committed_only, fetched_batches
+from semel.wire.batches.committed import committed_only, fetched_batches
 from semel.wire.columnar.decode import HEADERS_TYPE, Columns, to_columns
 from semel.wire.columnar.kernels import load
 from semel.wire.errors import ErrorCode

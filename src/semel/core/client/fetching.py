@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from semel.core.client.types import TopicPartition
-from semel.wire.batches import BatchHeader, ControlType, headers, parse_marker, verify_crc
+from semel.wire.batches import BatchHeader, headers
+from semel.wire.batches.committed import committed_only, fetched_batches
 from semel.wire.compression import Buffer
-from semel.wire.errors import ErrorCode, ProtocolError
+from semel.wire.errors import ErrorCode
 
 E = ErrorCode
 
@@ -34,22 +35,8 @@ def visible_batches(
     check_crcs: bool = True,
 ) -> Iterator[BatchHeader]:
     """The batches that a reader at `position` may see. `aborted` is None for uncommitted reads."""
-    waiting = sorted(aborted or (), key=lambda each: each.first_offset, reverse=True)
-    void: set[int] = set()
-    for batch in headers(records, partial_tail=True):
-        if check_crcs and not verify_crc(batch):
-            raise ProtocolError(f"the batch at offset {batch.base_offset} has a wrong checksum")
-        while waiting and waiting[-1].first_offset <= batch.last_offset:
-            void.add(waiting.pop().producer_id)
-        if batch.is_control:
-            # The marker ends the void range; the producer's next transaction is judged anew.
-            marker = parse_marker(batch)
-            if marker is not None and marker.type is ControlType.ABORT:
-                void.discard(batch.producer_id)
-            continue
-        if batch.is_transactional and batch.producer_id in void:
-            continue
-        if batch.last_offset >= position:
+    for batch in committed_only(fetched_batches(records, check_crcs), aborted):
+        if not batch.is_control and batch.last_offset >= position:
             yield batch
 
 

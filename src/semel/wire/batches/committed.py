@@ -1,22 +1,21 @@
-"""Which fetched batches count: whole ones with the right checksum, and none that was aborted.
-
-Needs neither Arrow nor the kernels, so that a process that only plans does not load them.
-"""
+"""Which fetched batches count: whole ones with the right checksum, and none that was aborted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from semel.wire.batches import BatchHeader, ControlType, headers, parse_marker, verify_crc
+from semel.wire.batches.header import BatchHeader, headers, verify_crc
+from semel.wire.batches.markers import ControlType, parse_marker
+from semel.wire.compression import Buffer
 from semel.wire.errors import ProtocolError
 
 
-def fetched_batches(records: memoryview) -> Iterator[BatchHeader]:
+def fetched_batches(records: Buffer, check_crcs: bool = True) -> Iterator[BatchHeader]:
     """The whole batches of a Fetch answer, their checksums verified; a batch cut short at the end
     is left out.
     """
     for batch in headers(records, partial_tail=True):
-        if not verify_crc(batch):
+        if check_crcs and not verify_crc(batch):
             raise ProtocolError(f"record batch at offset {batch.base_offset}: wrong checksum")
         yield batch
 
