@@ -197,7 +197,11 @@ class Client:
         for queue in list(self.accumulator.sendable(world.now)):
             if manager.may_send_to(queue.partition):
                 batch = self.accumulator.take(
-                    queue, manager.producer, idempotent=True, transactional=True
+                    queue,
+                    manager.producer,
+                    idempotent=True,
+                    transactional=True,
+                    begins_at_zero=manager.version >= 2,
                 )
                 if batch is not None:
                     self._produce(batch)

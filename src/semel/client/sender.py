@@ -250,6 +250,7 @@ class Sender:
                 identity,
                 idempotent=self.idempotent,
                 transactional=self.manager.is_transactional,
+                begins_at_zero=self.manager.is_transactional and self.manager.version >= 2,
             )
             if batch is not None and batch.data is not None:
                 by_connection.setdefault(connection, []).append(batch)

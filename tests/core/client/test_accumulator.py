@@ -33,8 +33,9 @@ def fill(accumulator: Accumulator, count: int, partition: TopicPartition = P) ->
 def take(
     accumulator: Accumulator, who: ProducerIdentity = ME, at: TopicPartition = P
 ) -> Batch | None:
+    """From a partition that many batches may be on their way to at once."""
     queue = accumulator.queues[at]
-    return accumulator.take(queue, who, idempotent=True, transactional=False)
+    return accumulator.take(queue, who, idempotent=True, transactional=False, begins_at_zero=True)
 
 
 def taken(accumulator: Accumulator, who: ProducerIdentity = ME) -> Batch:
@@ -54,6 +55,32 @@ def test_batches_leave_in_order_with_consecutive_sequences() -> None:
     batches = [taken(accumulator) for _ in range(3)]
     assert [sequence(batch) for batch in batches] == [0, 2, 4]
     assert take(accumulator) is None
+
+
+def test_the_first_batch_of_a_producer_is_accepted_before_others_follow() -> None:
+    """A broker takes any sequence of a producer that it does not know yet."""
+    accumulator = small()
+    fill(accumulator, 6)
+    queue = accumulator.queues[P]
+
+    def next_batch(who: ProducerIdentity = ME) -> Batch | None:
+        return accumulator.take(queue, who, idempotent=True, transactional=False)
+
+    first = next_batch()
+    assert first is not None
+    assert next_batch() is None
+    accumulator.again(first, 0)
+    assert next_batch() is first
+    accumulator.accepted(first, 0, -1)
+    second, third = next_batch(), next_batch()
+    assert second is not None
+    assert third is not None
+    accumulator.accepted(second, 2, -1)
+    accumulator.accepted(third, 4, -1)
+    fill(accumulator, 4)
+    newer = ProducerIdentity(ME.producer_id, ME.epoch + 1)
+    assert next_batch(newer) is not None
+    assert next_batch(newer) is None
 
 
 def test_no_more_than_five_batches_are_in_flight() -> None:

@@ -98,6 +98,7 @@ class PartitionQueue:
     """One partition's batches: in flight, waiting (to be sent, or again), and still open."""
 
     __slots__ = (
+        "established",
         "identity",
         "in_flight",
         "next_sequence",
@@ -116,6 +117,10 @@ class PartitionQueue:
         self.identity = NO_PRODUCER
         self.next_sequence = 0
         self.taken = 0
+        # The broker has accepted a batch of this identity, and refuses gaps from then on. Before,
+        # it takes any sequence of a producer it does not know (ProducerAppendInfo.checkSequence):
+        # were the first batch refused and the second not, they would change places.
+        self.established = False
         # A batch was given up without knowing whether it was written: nothing new may follow
         # until what is outstanding tells (Kafka's partitionsWithUnresolvedSequences).
         self.unresolved = False
@@ -237,8 +242,13 @@ class Accumulator:
         *,
         idempotent: bool,
         transactional: bool,
+        begins_at_zero: bool = False,
     ) -> Batch | None:
-        """The next batch of a partition, built and stamped, now in flight; None if it must wait."""
+        """The next batch of a partition, built and stamped, now in flight; None if it must wait.
+
+        `begins_at_zero`: the broker checks even the first sequence, as in transactions since
+        version 2 (KIP-890).
+        """
         if len(queue.in_flight) >= self.limits.max_in_flight:
             return None
         if not queue.waiting:
@@ -254,7 +264,9 @@ class Accumulator:
         elif idempotent and queue.identity != identity:
             if queue.in_flight:
                 return None  # the old identity's batches are answered first
-            queue.identity, queue.next_sequence = identity, 0
+            queue.identity, queue.next_sequence, queue.established = identity, 0, begins_at_zero
+        if idempotent and queue.in_flight and not queue.established:
+            return None
         queue.waiting.popleft()
         if batch.data is None:
             self._build(queue, batch, idempotent, transactional)
@@ -287,6 +299,7 @@ class Accumulator:
 
     def accepted(self, batch: Batch, base_offset: int, timestamp: int) -> None:
         queue = self._finish(batch)
+        queue.established = queue.established or batch.identity == queue.identity
         if queue.unresolved and not queue.in_flight and not self._resent(queue):
             queue.unresolved = False  # what came after was accepted, so nothing was missing
         batch.settle(None, base_offset, timestamp)
