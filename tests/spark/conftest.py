@@ -92,6 +92,7 @@ class World:
         return {place: future.result().offset for place, future in found.items()}
 
     def committed_offsets(self, group: str) -> dict:
+        self.wait_until_stable("__consumer_offsets")
         asked = [ConsumerGroupTopicPartitions(group)]
         found = self.admin.list_consumer_group_offsets(asked)[group].result()
         return {(p.topic, p.partition): p.offset for p in found.topic_partitions}
