@@ -2,18 +2,20 @@
 
 import signal
 import subprocess
+import sys
 import threading
 import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from semel.testing.apache_kafka import kafka_tool
+from semel.testing.apache_kafka import ApacheKafka, kafka_tool
 from semel.testing.process import SemelProcess
 
 pytestmark = pytest.mark.interop
@@ -21,6 +23,8 @@ pytestmark = pytest.mark.interop
 PARTITIONS = 4
 PATIENCE_S = 60
 COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
+OURS = [sys.executable, str(Path(__file__).parent / "our_member.py")]
+Broker = SemelProcess | ApacheKafka
 # The broker forgets a killed member after seconds instead of Kafka's 45.
 IMPATIENT = {
     "group.initial.rebalance.delay.ms": "0",
@@ -33,8 +37,10 @@ IMPATIENT = {
 
 
 @pytest.fixture(scope="module")
-def impatient() -> Iterator[SemelProcess]:
-    with SemelProcess(IMPATIENT) as broker:
+def impatient(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """Semel, unless a test asks for Apache Kafka too."""
+    kind = getattr(request, "param", SemelProcess)
+    with kind(IMPATIENT) as broker:
         yield broker
 
 
@@ -42,7 +48,7 @@ def impatient() -> Iterator[SemelProcess]:
     "mode", [(), ("--group-mode", "--use-group-metadata")], ids=["assigned", "subscribed"]
 )
 def test_kafkas_transactional_message_copier_copies_exactly_once(
-    impatient: SemelProcess, mode: tuple[str, ...]
+    impatient: Broker, mode: tuple[str, ...]
 ) -> None:
     source, target = make_topics(impatient, partitions=1)
     load = Load(impatient, source)
@@ -67,9 +73,30 @@ def test_kafkas_transactional_message_copier_copies_exactly_once(
     ids=" + ".join,
 )
 def test_members_killed_one_after_another_under_load_copy_exactly_once(
-    impatient: SemelProcess,
+    impatient: Broker,
     start_member: Callable[..., "Member"],
     kinds: tuple[str, ...],
+) -> None:
+    copy_while_members_are_killed(impatient, start_member, kinds)
+
+
+@pytest.mark.parametrize("impatient", [SemelProcess, ApacheKafka], indirect=True)
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ("ours consumer", "java consumer", "ours consumer"),
+        ("ours classic", "java classic", "ours consumer"),
+    ],
+    ids=" + ".join,
+)
+def test_our_members_among_javas_copy_exactly_once(
+    impatient: Broker, start_member: Callable[..., "Member"], kinds: tuple[str, ...]
+) -> None:
+    copy_while_members_are_killed(impatient, start_member, kinds)
+
+
+def copy_while_members_are_killed(
+    impatient: Broker, start_member: Callable[..., "Member"], kinds: tuple[str, ...]
 ) -> None:
     source, target = make_topics(impatient)
     group = f"g-{uuid.uuid4()}"
@@ -136,12 +163,10 @@ class Member:
 
 
 @pytest.fixture
-def start_member(
-    impatient: SemelProcess, java_program: list[str], franz_program: list[str]
-) -> Callable[..., Member]:
+def start_member(impatient: Broker, request: pytest.FixtureRequest) -> Callable[..., Member]:
     def make(kind: str, source: str, target: str, group: str, transactional_id: str) -> Member:
         language, _, protocol = kind.partition(" ")
-        program = java_program if language == "java" else franz_program
+        program = OURS if language == "ours" else request.getfixturevalue(f"{language}_program")
         where = [impatient.bootstrap, source, target, group, transactional_id]
         return Member([*program, "member", *where, *([protocol] if protocol else [])])
 
@@ -151,7 +176,7 @@ def start_member(
 class Load:
     """Fills a topic with keys 0, 1, 2, …; as a context, steadily in the background."""
 
-    def __init__(self, broker: SemelProcess, topic: str) -> None:
+    def __init__(self, broker: Broker, topic: str) -> None:
         self._producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 1})
         self._topic = topic
         self._is_over = threading.Event()
@@ -180,7 +205,7 @@ class Load:
             self.produce(5)
 
 
-def make_topics(broker: SemelProcess, partitions: int = PARTITIONS) -> tuple[str, str]:
+def make_topics(broker: Broker, partitions: int = PARTITIONS) -> tuple[str, str]:
     source, target = (f"{name}-{uuid.uuid4().hex[:12]}" for name in ("in", "out"))
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     wanted = [NewTopic(name, partitions, 1) for name in (source, target)]
@@ -189,7 +214,7 @@ def make_topics(broker: SemelProcess, partitions: int = PARTITIONS) -> tuple[str
     return source, target
 
 
-def wait_until_copied(broker: SemelProcess, topic: str, count: int) -> None:
+def wait_until_copied(broker: Broker, topic: str, count: int) -> None:
     """Until `count` different keys are there; what is there twice shows in the end."""
     seen: set[bytes | None] = set()
     deadline = time.monotonic() + PATIENCE_S
@@ -200,7 +225,7 @@ def wait_until_copied(broker: SemelProcess, topic: str, count: int) -> None:
     consumer.close()
 
 
-def read_committed(broker: SemelProcess, topic: str) -> Counter[bytes | None]:
+def read_committed(broker: Broker, topic: str) -> Counter[bytes | None]:
     """How often each key is there, read up to the end of every partition."""
     keys: Counter[bytes | None] = Counter()
     consumer = committed_reader(broker, topic)
@@ -217,7 +242,7 @@ def read_committed(broker: SemelProcess, topic: str) -> Counter[bytes | None]:
     return keys
 
 
-def committed_reader(broker: SemelProcess, topic: str) -> Consumer:
+def committed_reader(broker: Broker, topic: str) -> Consumer:
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,
