@@ -31,6 +31,13 @@ READ_COMMITTED, READ_UNCOMMITTED = IsolationLevel.READ_COMMITTED, IsolationLevel
 _DRIVER = Path(__file__).with_name("crash_driver.py")
 
 
+def pytest_collection_modifyitems(items):
+    """Whichever test comes first waits for Spark to start: long, on a busy machine."""
+    for item in items:
+        if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(600))
+
+
 class World:
     """One broker, as the tests see it: by a client that this project did not write."""
 
