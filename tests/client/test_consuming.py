@@ -72,6 +72,32 @@ async def test_positions_can_be_moved_and_asked_for(bootstrap: str, make_topic: 
         assert (await consumer.poll(5_000))[0].offset == 0
 
 
+async def test_polls_that_find_nothing_let_others_work(
+    bootstrap: str, make_topic: MakeTopic
+) -> None:
+    topic = await make_topic()
+    await fill(bootstrap, topic, 20)
+    turns = 0
+
+    async def another() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with Consumer(bootstrap, auto_offset_reset="earliest", max_poll_records=1) as consumer:
+        consumer.assign([(topic, 0)])
+        while not await consumer.poll(0):
+            pass
+        other = asyncio.create_task(another())
+        consumer.pause(TopicPartition(topic, 0))  # the rest is here already, and must wait
+        assert await consumer.poll(50) == []
+        assert turns > 2
+        consumer.resume(TopicPartition(topic, 0))
+        assert (await consumer.poll(5_000))[0].offset == 1
+        other.cancel()
+
+
 async def test_offsets_are_found_by_time(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic()
     place = TopicPartition(topic, 0)

@@ -37,9 +37,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _words(parser: argparse.ArgumentParser) -> list[str]:
     """Flags and actions, asked of the parser itself: nothing to keep up to date here."""
-    words: list[str] = []
+    words: dict[str, None] = {}
     for action in parser._actions:
-        words += [flag for flag in action.option_strings if flag.startswith("--")]
+        words |= dict.fromkeys(flag for flag in action.option_strings if flag.startswith("--"))
         if isinstance(action, argparse._SubParsersAction):
-            words += list(action.choices)
-    return words
+            words |= dict.fromkeys(action.choices)
+            for choice in action.choices.values():
+                words |= dict.fromkeys(_words(choice))
+    return list(words)

@@ -209,7 +209,10 @@ class Consumer(Lifetime):
             if ready:
                 self._fetcher.send_fetches()
             remaining = deadline.remaining_ms(self._cluster.now_ms())
-            if taken or not remaining:
+            if taken:
+                return taken
+            if not remaining:
+                await asyncio.sleep(0)  # a loop of polls without patience must let answers in
                 return taken
             await self._fetcher.wait(min(remaining, 100.0) / 1000)
 

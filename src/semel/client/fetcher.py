@@ -98,7 +98,8 @@ class Fetcher:
 
     async def wait(self, timeout_s: float) -> None:
         """Until something arrived (or failed), or the time is over."""
-        if self._fetched or self._error is not None:
+        has_some = any(not self._is_paused(fetched) for fetched in self._fetched)
+        if has_some or self._error is not None:
             return
         self._arrived.clear()
         try:
