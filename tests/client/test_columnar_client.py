@@ -279,7 +279,7 @@ async def test_a_broker_that_never_answers_ends_a_table_in_time_and_within_its_m
         assert producer._accumulator.buffered <= 100_000
         del producer._sender._turn
         producer._sender._scheduled = False
-        await producer.flush()
+        await producer.flush(30_000)
         written = await (await producer.send_table(topic, table.slice(0, 50)))
         assert written.rows == 50
 

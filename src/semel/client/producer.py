@@ -192,7 +192,8 @@ class Producer(Lifetime):
         timestamp_ms: int | None = None,
     ) -> Delivery:
         """Buffers a record. Waits only for room in the buffer and for a new topic's metadata."""
-        self._need_started()
+        if not self._started:
+            self._need_started()
         if self._key_serializer is not None:
             key = self._key_serializer(key)
         if self._value_serializer is not None:

@@ -68,6 +68,12 @@ class BatchBuilder:
         if timestamp > self.max_timestamp:
             self.max_timestamp = timestamp
         delta = timestamp - self.base_timestamp
+        if value is None:
+            value_size, value = _NULL, b""
+        else:
+            # No call of `_length` here and below: nearly every record has these two.
+            size = len(value)
+            value_size = _SMALL[size] if size < _SMALL_END else encode_varint(size)
         record = b"".join(
             (
                 b"\0",  # attributes: no bit of them is in use
@@ -75,13 +81,14 @@ class BatchBuilder:
                 _SMALL[count] if count < _SMALL_END else encode_varint(count),
                 _NULL if key is None else _length(key),
                 key or b"",
-                _NULL if value is None else _length(value),
-                value or b"",
+                value_size,
+                value,
                 _encode_headers(headers) if headers else _NO_HEADERS,
             )
         )
-        self.body += _length(record)
-        self.body += record
+        body, size = self.body, len(record)
+        body += _SMALL[size] if size < _SMALL_END else encode_varint(size)
+        body += record
         self.count = count + 1
         return count
 
