@@ -144,7 +144,7 @@ class Groups:
         if asyncio.isfuture(reply):
             reply.add_done_callback(lambda done: self._answer_unless_later(request_id, done))
             return future
-        del self._waiting[request_id]
+        self._waiting.pop(request_id, None)  # a failed append has answered all that wait
         return reply
 
     def heard(self, ctx: Context, group_id: str, member_id: str, is_leaving: bool) -> None:

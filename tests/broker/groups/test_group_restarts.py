@@ -229,3 +229,17 @@ async def test_a_failing_disk_sends_everybody_away_and_comes_back_with_what_was_
 
     assert (await speak.fetch()).committed_offset == 5
     assert await speak.commit(6, **me) == 0
+
+
+async def test_who_finds_out_that_the_disk_fails_is_sent_away_like_the_others(
+    disk, start_broker, speak_to
+):
+    """Seed 1013 of the simulated brokers: the one whose append failed was answered twice."""
+    broker = await start_broker()
+    speak = await speak_to(broker)
+    await speak.create("t")
+    joined = await speak.join()
+    disk.fail("write", BROKEN, f"__consumer_offsets-{partition_of('g', 50)}/", once=True)
+    assert (await speak.sync(joined)).error_code == ErrorCode.NOT_COORDINATOR
+    rejoined = await speak.join()
+    assert (await speak.sync(rejoined)).error_code == 0
