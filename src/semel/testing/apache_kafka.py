@@ -110,7 +110,8 @@ class ApacheKafka:
         self.heap = heap
         self.port = free_port()
         self.directory = Path(tempfile.mkdtemp(prefix="apache-kafka-"))
-        self.cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # As in Kafka's Uuid, none begins with a dash: its tools would take it for an option.
+        self.cluster_id = "A" + urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
