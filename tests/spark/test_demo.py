@@ -8,7 +8,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.xdist_group("spar
 
 
 def test_the_demo_loses_and_doubles_nothing_and_says_what_to_try_next(capsys):
-    assert main(["demo", "--orders", "20000"]) == 0
+    assert main(["demo", "--orders", "40000"]) == 0
     screen = capsys.readouterr().out
     assert "2 drivers and" in screen
     assert "aborted, and run again as a whole" in screen

@@ -163,10 +163,17 @@ def pack(
     """
     if at_most is not None:
         found = _split(found, at_most)
-        tasks = max(tasks, -(-sum(entry.size for entry in found) // at_most))
     if at_least is not None and at_least > len(found):
         total = sum(entry.size for entry in found)
         found, tasks = _split(found, max(_SMALLEST_PIECE, -(-total // at_least))), at_least
+    packed = _share(found, tasks)
+    if at_most is not None and any(sum(r.size for r in task) > at_most for task in packed):
+        packed = _share(found, len(found))
+    return packed
+
+
+def _share(found: list[Range], tasks: int) -> list[tuple[Range, ...]]:
+    """The largest first, each to whoever has least."""
     bins: list[list[Range]] = [[] for _ in range(min(tasks, len(found)))]
     loads = [0] * len(bins)
     for entry in sorted(found, key=lambda r: -r.size):
