@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 PYTEST := $(BIN)/pytest
 N ?= 2000
+INTEROP ?= interop
 
 .PHONY: run test check format interop bench soak sim mutants fuzz clean
 
@@ -27,7 +28,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 interop: $(READY)  ## Apache Kafka, its tools, Java and Go clients (Maven and Go fetch them)
-	$(PYTEST) -m interop --timeout 300
+	$(PYTEST) -m "$(INTEROP)" --timeout 300
 
 bench: $(READY)  ## side by side with Apache Kafka; takes a quiet machine
 	$(BIN)/python -m benchmarks
