@@ -217,7 +217,8 @@ class _Job:
         self._columns = columns
         self._tag = f"semel-{uuid.uuid4().hex}"
         self._context = columns.sparkSession.sparkContext
-        settings = self._context.getConf()
+        # One by one: SparkContext.getConf() fetches every setting there is, for each batch.
+        settings = columns.sparkSession.conf
         self.address = settings.get("spark.driver.host", "localhost") or "localhost"
         self.bind_address = settings.get("spark.driver.bindAddress", self.address) or self.address
 
@@ -240,18 +241,19 @@ def sink_columns(frame: DataFrame, topic: str | None) -> DataFrame:
         raise ValueError(f"the sink needs a column `value`; there are {', '.join(fields)}")
     if topic is None and "topic" not in fields:
         raise ValueError("give the sink a topic, or the rows a column `topic`")
-    chosen = []
+    chosen: list[str] = []
     for name in ("key", "value"):
         if name in fields:
             if not isinstance(fields[name], (T.StringType, T.BinaryType, T.NullType)):
                 raise TypeError(
                     f"column `{name}` must be string or binary, not {fields[name].simpleString()}"
                 )
-            chosen.append(frame[name])
+            chosen.append(name)
     for name, kind in _CASTS.items():
         if name in fields and not (name == "topic" and topic):
-            chosen.append(frame[name].cast(kind).alias(name))
-    return frame.select(*chosen)
+            chosen.append(f"cast({name} AS {kind}) AS {name}")
+    # Texts, because each operation on a column is a conversation with the JVM.
+    return frame.selectExpr(*chosen)
 
 
 def refuse_connect(frame: Any) -> None:
