@@ -42,9 +42,9 @@ RUNS: list[tuple[str, list[Any] | None]] = [
     ("nobody is killed", None),
 ]
 NEXT_STEPS = (
-    ("semel serve", "a broker on port 9092 for any Kafka client, in any language"),
-    ("semel pipeline run examples/shout.toml", "a pipeline of your own: topics, SQL, topics"),
-    ("examples/", "small programs that use all of it, from Python and Spark"),
+    ("semel serve", "a broker for any Kafka client"),
+    ("semel pipeline run examples/shout.toml", "topics in, SQL, topics out"),
+    ("examples/", "small programs that use it"),
     ("make test", "the proof, crash by crash"),
     ("README.md, ARCHITECTURE.md", "how it is used, and how it works"),
 )
@@ -230,8 +230,11 @@ class Demo:
     def _show(self, audit: Audit) -> bool:
         from semel.spark.demo_job import ENRICHED, USUAL
 
-        table = Table(title="\nCounted afterwards, from the topics", title_justify="left")
-        columns = ["", "expected", "Semel", "", *(["Spark's usual sink", ""] if self.jars else [])]
+        table = Table(
+            title="\nCounted afterwards, from the topics (countries: orders, cents)",
+            title_justify="left",
+        )
+        columns = ["", "expected", "Semel", "", *(["Spark's own", ""] if self.jars else [])]
         for column in columns:
             table.add_column(column, justify="right" if column else "left")
         ours = audit.count(ENRICHED)
@@ -250,7 +253,7 @@ class Demo:
             got = totals.get(country, (0, 0))
             right = tuple(expected) == got
             good = good and right
-            table.add_row(f"{country}: orders, cents", _pair(*expected), _pair(*got), _mark(right))
+            table.add_row(country, _pair(*expected), _pair(*got), _mark(right))
         self.console.print(table)
         written = audit.written(ENRICHED)
         self.console.print(
