@@ -230,7 +230,6 @@ class TestMixedVersions:
         ongoing.finish()
         assert ongoing.commit(version=2).reply.error is E.INVALID_TXN_STATE
 
-
     @BOTH
     def test_a_version_2_producer_is_not_given_the_epoch_of_its_version_1_heir(
         self, ongoing_2, outcome
