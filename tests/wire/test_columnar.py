@@ -17,9 +17,9 @@ from semel.wire.batches import (
     records_of,
     verify_crc,
 )
+from semel.wire.batches.committed import committed_only, fetched_batches
 from semel.wire.checksum import carried_over, crc32c
 from semel.wire.columnar.columns import Rows
-from semel.wire.batches.committed import committed_only, fetched_batches
 from semel.wire.columnar.decode import to_columns
 from semel.wire.columnar.encode import Body, BufferPool, Lanes, batch_header
 from semel.wire.compression import Compression, compress
