@@ -88,9 +88,10 @@ def test_lag_names_who_holds_readers_back(semel: Run, broker: SemelProcess) -> N
 def test_a_hanging_transaction_is_found_only_if_nobody_will_end_it(semel: Run) -> None:
     found = semel("transactions", "--json", "find-hanging", "--open-longer-than-ms", "0")
     assert lines(found) == []
-    refused = semel("transactions", "abort", "held", "0", "12345")
+    semel("topics", "create", "hanging")
+    refused = semel("transactions", "abort", "hanging", "0", "12345")
     assert refused.returncode == 1
-    assert "no open transaction in held-0 starts at offset 12345" in refused.stderr
+    assert "no open transaction in hanging-0 starts at offset 12345" in refused.stderr
 
 
 def test_errors_are_one_sentence_and_a_failing_exit(semel: Run) -> None:

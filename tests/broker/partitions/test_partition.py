@@ -146,7 +146,7 @@ def test_a_failed_disk_refuses_everything_until_the_log_is_opened_again(new_benc
     assert partition.append_internal(build_batch(b"x")).error.name == "KAFKA_STORAGE_ERROR"
     assert partition.append_marker(1, 0, True, 0, 1).error.name == "KAFKA_STORAGE_ERROR"
     bench.log.offline = None
-    partition.reopen(bench.log)
+    partition.reopen(bench.log, partition.high_watermark)
     assert append(partition, build_batch(b"y")).base_offset == 1
 
 
