@@ -12,6 +12,8 @@ import asyncio
 import tempfile
 import time
 
+from benchmarks import chart
+from benchmarks.side_by_side import RESULTS
 from semel.broker.server import Broker
 from semel.core.transactions.commands import AbortTimedOut, AddPartitions, EndTxn, InitProducerId
 from semel.core.transactions.states import TxnState
@@ -20,17 +22,24 @@ NUMBERS = (100, 1_000, 10_000, 100_000)
 OPEN_ONE_IN = 10
 SAMPLES = 500
 PARTITIONS = frozenset({("t", 0)})
-BAR_US = 5
 
 
 def run() -> None:
     with tempfile.TemporaryDirectory() as data:
-        asyncio.run(_grow(data))
+        costs = asyncio.run(_grow(data))
         asyncio.run(_load(data))
+    chart.save(
+        RESULTS.with_name("crowd.svg"),
+        "Many transactional ids, one in ten with an open transaction",
+        "ids known",
+        "µs per transaction, and bytes of memory per id",
+        costs,
+    )
 
 
-async def _grow(data: str) -> None:
-    print("     ids    open  transaction            memory    sweep for timeouts")
+async def _grow(data: str) -> dict[str, list[tuple[float, float]]]:
+    costs: dict[str, list[tuple[float, float]]] = {"µs": [], "bytes": []}
+    print("     ids    open  transaction    memory    sweep for timeouts")
     async with Broker(data) as broker:
         broker.catalog.create_topic("t", 1)
         before_mb, known = _memory_mb(), 0
@@ -47,9 +56,11 @@ async def _grow(data: str) -> None:
             broker.transactions.submit_to_all(AbortTimedOut())
             sweep_ms = (time.perf_counter() - began) * 1000
             opened = sum(txn.state is TxnState.ONGOING for txn in broker.transactions.known())
-            bar = "#" * round(cost_us / BAR_US)
-            memory = f"{_memory_mb() - before_mb:6.0f} MB"
-            print(f"{known:8} {opened:7}  {cost_us:5.0f} us {bar:20} {memory} {sweep_ms:9.1f} ms")
+            memory_mb = _memory_mb() - before_mb
+            costs["µs"].append((known, cost_us))
+            costs["bytes"].append((known, memory_mb * 1e6 / known))
+            print(f"{known:8} {opened:7} {cost_us:9.0f} µs {memory_mb:6.0f} MB {sweep_ms:9.1f} ms")
+    return costs
 
 
 async def _load(data: str) -> None:

@@ -252,7 +252,8 @@ class ClientConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
         assert self._transport is not None
-        self._transport.set_write_buffer_limits(high=0)  # paused whenever it holds anything
+        # Paused whenever it holds anything. Not 0: asyncio's TLS would then pause for ever.
+        self._transport.set_write_buffer_limits(high=1, low=0)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._fail(ConnectionLost(f"{self.endpoint}: {error or 'closed by the broker'}"))
