@@ -5,6 +5,7 @@ from uuid import UUID
 import pytest
 
 from semel.core.client.consumer_membership import (
+    MOST_STUMBLES,
     ConsumerMembership,
     MemberSettings,
     Phase,
@@ -192,6 +193,21 @@ def test_a_refused_heartbeat_leads_to(code: E, following: Next, phase: Phase) ->
     member.heartbeat()
     assert member.answered(refusal(code)) is following
     assert member.phase is phase
+
+
+def test_a_broker_that_stumbles_over_a_newcomer_is_asked_again_but_not_for_ever() -> None:
+    """Kafka 4.3.1 does while classic members have no protocol yet (NoSuchElementException)."""
+    member = newcomer()
+    for _ in range(MOST_STUMBLES):
+        member.heartbeat()
+        assert member.answered(refusal(E.UNKNOWN_SERVER_ERROR)) is Next.WAIT
+    member.heartbeat()
+    assert member.answered(refusal(E.UNKNOWN_SERVER_ERROR)) is Next.FAIL
+    member.dropped()
+    beat(member, refusal(E.UNKNOWN_SERVER_ERROR))
+    beat(member, answer(5, 0))
+    member.heartbeat()
+    assert member.answered(refusal(E.UNKNOWN_SERVER_ERROR)) is Next.FAIL
 
 
 def test_members_leave_for_good_and_static_ones_for_a_while() -> None:

@@ -27,6 +27,10 @@ LEAVE_STATIC_EPOCH = -2  # the place is kept for the member with this instance i
 # Sent before the broker said how often it wants to hear from the member.
 FIRST_INTERVAL_MS = 1_000
 
+# Kafka 4.3.1 stumbles (UNKNOWN_SERVER_ERROR) over who joins by this protocol while classic members
+# have not agreed on theirs yet. A moment later it can; being let in twice is the same as once.
+MOST_STUMBLES = 10
+
 
 class TopicIdPartition(NamedTuple):
     topic_id: UUID
@@ -91,6 +95,7 @@ class ConsumerMembership:
         self._told: _Facts | None = None
         self._has_asked = False
         self._had_pattern = False
+        self._stumbles = 0  # of the broker, in a row
 
     def subscribe(self, subscription: Subscription) -> None:
         self._subscription = subscription
@@ -136,6 +141,7 @@ class ConsumerMembership:
             return self.refused(code)
         if self.phase is Phase.JOINING:
             self._move(Phase.MEMBER)
+        self._stumbles = 0
         self.member_id = answer.member_id or self.member_id
         self.epoch = answer.member_epoch
         self.interval_ms = answer.heartbeat_interval_ms
@@ -159,10 +165,17 @@ class ConsumerMembership:
         if code in (E.UNKNOWN_MEMBER_ID, E.FENCED_MEMBER_EPOCH, E.GROUP_ID_NOT_FOUND):
             self.expelled()
             return Next.JOIN
-        if code.retriable:
+        if code.retriable or self._may_ask_again(code):
             return Next.WAIT
+        self._stumbles = 0
         self.expelled()
         return Next.FAIL
+
+    def _may_ask_again(self, code: ErrorCode) -> bool:
+        if code is not E.UNKNOWN_SERVER_ERROR or self.phase is not Phase.JOINING:
+            return False
+        self._stumbles += 1
+        return self._stumbles <= MOST_STUMBLES
 
     def lost(self) -> None:
         """No answer: what the broker has heard is not known, so all is said again."""
