@@ -17,12 +17,15 @@ import argparse
 import runpy
 import signal
 import sys
+import threading
 import time
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
 #: More partitions than this are shown as a sum.
 _SHOWN = 8
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,22 +69,43 @@ def _run(pipeline: Pipeline, trigger: dict[str, Any]) -> int:
     from semel.spark.pipeline import FAILURES
 
     report = Report(Console(soft_wrap=True))
-    # Whoever stops a service sends this; it shall end as well as by Ctrl-C.
+    until = threading.Event()
+    # While Spark starts there is nothing yet to be stopped with care.
     usual = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         spark = pipeline.session(quiet=True)
         report.began(pipeline, spark)
-        pipeline.run(spark, on_progress=report.add, **trigger)
+        with _stopped_by_signals(until):
+            pipeline.run(spark, on_progress=report.add, until=until, **trigger)
     except KeyboardInterrupt:
-        report.say("stopped; it goes on from here when started again")
+        until.set()
     except FAILURES as problem:
         report.summary()
         print(f"semel: {reason(problem)}", file=sys.stderr)
         return 1
     finally:
         signal.signal(signal.SIGTERM, usual)
+    if until.is_set():
+        report.say("stopped; it goes on from here when started again")
     report.summary()
     return 0
+
+
+@contextmanager
+def _stopped_by_signals(until: threading.Event) -> Iterator[None]:
+    """Ctrl-C, or what a service is stopped with, sets the event; the second time it interrupts."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if until.is_set():
+            raise KeyboardInterrupt
+        until.set()
+
+    usual = {number: signal.signal(number, stop) for number in _STOPPING}
+    try:
+        yield
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
 
 
 def load(path: Path) -> Pipeline:

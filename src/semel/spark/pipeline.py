@@ -13,6 +13,7 @@ Pipeline(
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,11 @@ Topics = str | Sequence[str]
 FAILURES = (PySparkException, Refused, NoJava, ValueError, TypeError)
 _VIEW = "source"
 _REST = ("topic", "partition", "offset", "timestamp")
+_LOOK_S = 0.2
+
+
+class Stopped(Exception):
+    """The batch in progress was aborted, because somebody asked the pipeline to stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +95,18 @@ class Pipeline:
         self,
         spark: SparkSession | None = None,
         on_progress: Callable[[Progress], None] = lambda progress: None,
+        until: threading.Event | None = None,
         **trigger: Any,
     ) -> StreamingQuery:
-        """Start the query in the background; `trigger` is Spark's, such as availableNow=True."""
+        """Start the query in the background; `trigger` is Spark's, such as availableNow=True.
+
+        Whoever stops the query sets `until` first: a batch that is then cut short says so briefly.
+        """
         spark = spark or self.session()
         register(spark)
         chosen = {"settings": self.settings, **self.sink_options}
         sink = ExactlyOnceSink(self.bootstrap, self.sink, self.application, **chosen)
-        watched = _Watched(sink, on_progress)
+        watched = _Watched(sink, on_progress, until or threading.Event())
         writer = self._rows(spark).writeStream.foreachBatch(watched).outputMode(self.mode)
         writer = writer.option("checkpointLocation", self.checkpoint).queryName(self.application)
         return (writer.trigger(**trigger) if trigger else writer).start()
@@ -105,15 +115,25 @@ class Pipeline:
         self,
         spark: SparkSession | None = None,
         on_progress: Callable[[Progress], None] = lambda progress: None,
+        until: threading.Event | None = None,
         **trigger: Any,
     ) -> None:
-        """Run until the query ends: with availableNow=True when all that is there is done."""
-        query = self.start(spark, on_progress, **trigger)
+        """Run until the query ends (with availableNow=True when all that is there is done), or
+        until the event is set: by a signal's handler, or by another thread.
+        """
+        until = until or threading.Event()
+        query = self.start(spark, on_progress, until, **trigger)
         try:
-            query.awaitTermination()
+            # Not in one call of Java's: a signal would tear the connection to it.
+            while query.isActive and not until.wait(_LOOK_S):
+                pass
+            if not until.is_set():
+                query.awaitTermination()
         finally:
-            # Interrupted, it is left between two batches or inside one: both are fine.
-            query.stop()
+            # It is left between two batches or inside one, which is aborted: both are fine.
+            if query.isActive:
+                until.set()
+                query.stop()
 
     def session(self, quiet: bool = False) -> SparkSession:
         chosen = dict(self.spark)
@@ -158,14 +178,27 @@ def _text(rows: DataFrame, name: str) -> str:
 class _Watched:
     """The sink, with a word about each batch."""
 
-    def __init__(self, sink: ExactlyOnceSink, on_progress: Callable[[Progress], None]) -> None:
+    def __init__(
+        self,
+        sink: ExactlyOnceSink,
+        on_progress: Callable[[Progress], None],
+        until: threading.Event,
+    ) -> None:
         self._sink = sink
         self._on_progress = on_progress
+        self._until = until
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         sink = self._sink
         began, rows, retries = time.monotonic(), sink.rows, sink.committer.retries
-        sink(batch, batch_id)
+        try:
+            sink(batch, batch_id)
+        except Exception:
+            if not self._until.is_set():
+                raise
+            # Spark looks into the trace of an interrupted job with a regular expression, which
+            # overflows its stack: it gets a short one.
+            raise Stopped(f"batch {batch_id} was aborted: the pipeline was stopped") from None
         self._on_progress(
             Progress(
                 application=sink.application,
