@@ -79,6 +79,16 @@ def test_a_task_lost_while_holding_dooms_the_others_too(service, dooms):
     assert dooms == refused
 
 
+def test_a_task_s_last_words_are_why_the_batch_is_aborted(service, dooms):
+    task = client(service)
+    task.claim([], [(5, "t", [0])])
+    task.fail(ValueError("a row without a topic"))
+    task.close()
+    with pytest.raises(Doomed, match="a row without a topic"):
+        client(service, 1, 101).claim([], [(1, "t", [0])])
+    assert dooms == ["task 100 was lost while it was writing to t-0: a row without a topic"]
+
+
 def test_a_zombie_finds_nobody_once_the_batch_is_over():
     service = ClaimService("secret", "127.0.0.1", lambda targets: None, print)
     service.stop()

@@ -6,6 +6,7 @@ Frames are a length and a JSON value. A connection opens with the token; it is t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import json
 import socket
@@ -18,6 +19,7 @@ from semel.spark.claims import Claims, Grant, Reply, Report, Target, Want
 _LENGTH = 4
 _LARGEST = 4 << 20
 _LARGEST_HELLO = 1024
+_LONGEST_REASON = 1000
 _WAIT_S = 300.0
 
 
@@ -94,6 +96,9 @@ class ClaimService:
         self._answer([self.claims.hello(number, partition, attempt)])
 
     def claim(self, number: int, message: dict[str, Any]) -> None:
+        if "failed" in message:
+            self.claims.failed(number, str(message["failed"]))
+            return
         released = [((str(t), int(p)), int(rows)) for t, p, rows in message["released"]]
         wanted = tuple(
             Want(int(rows), tuple((str(topic), int(p)) for p in partitions))
@@ -190,6 +195,14 @@ class ClaimClient:
             {"released": [[*target, rows] for target, rows in released], "wanted": wanted}
         )
         return [Grant(want, (topic, p), seq) for want, topic, p, seq in answer["grants"]]
+
+    def fail(self, error: BaseException) -> None:
+        """Say why this task goes; closed while holding, it dooms the transaction."""
+        if isinstance(error, Doomed):  # that came from the driver
+            return
+        reason = str(error) or type(error).__name__
+        with contextlib.suppress(OSError):
+            self._socket.sendall(_frame({"failed": reason[:_LONGEST_REASON]}))
 
     def close(self) -> None:
         self._socket.close()

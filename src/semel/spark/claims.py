@@ -52,6 +52,8 @@ class Writer:
     granted_rows: int = 0
     acknowledged_rows: int = 0
     ever_granted: bool = False
+    #: What it said before it went, as the end of a sentence.
+    failure: str = ""
 
 
 @dataclass(slots=True)
@@ -95,7 +97,7 @@ class Claims:
             if writer.ever_granted:
                 self._doom(
                     f"task {attempt} came for partition {partition}"
-                    f" after task {writer.attempt} had written"
+                    f" after task {writer.attempt} had written{writer.failure}"
                 )
                 return Reply(session, refused=self.doomed)
             if attempt < writer.attempt:
@@ -130,8 +132,17 @@ class Claims:
         gone = self._sessions.pop(session, None)
         self._waiting = deque(entry for entry in self._waiting if entry[0] != session)
         if gone is not None and gone.held and not self.closed:
-            self._doom(f"task {gone.attempt} was lost while it was writing to {_names(gone.held)}")
+            failure = self.writers[gone.partition].failure
+            self._doom(
+                f"task {gone.attempt} was lost while it was writing to {_names(gone.held)}{failure}"
+            )
         return []
+
+    def failed(self, session: int, reason: str) -> None:
+        """A task's last words: whoever reads why the batch was aborted wants to know the cause."""
+        known = self._sessions.get(session)
+        if known is not None and self.writers[known.partition].attempt == known.attempt:
+            self.writers[known.partition].failure = f": {reason}"
 
     def doom(self, reason: str) -> None:
         """From outside: the transaction cannot be completed."""

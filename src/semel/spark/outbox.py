@@ -173,6 +173,7 @@ class Sender(threading.Thread):
             self._drain()
         except BaseException as error:
             self._outbox.fail(error)
+            self._claims.fail(error)
         finally:
             # Closed while holding, it dooms the transaction; that is meant.
             self._claims.close()
