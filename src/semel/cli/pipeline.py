@@ -66,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(pipeline: Pipeline, trigger: dict[str, Any]) -> int:
+    from semel.spark.committer import sentence
     from semel.spark.pipeline import FAILURES
 
     report = Report(Console(soft_wrap=True))
@@ -81,7 +82,7 @@ def _run(pipeline: Pipeline, trigger: dict[str, Any]) -> int:
         until.set()
     except FAILURES as problem:
         report.summary()
-        print(f"semel: {reason(problem)}", file=sys.stderr)
+        print(f"semel: {sentence(str(problem)) or repr(problem)}", file=sys.stderr)
         return 1
     finally:
         signal.signal(signal.SIGTERM, usual)
@@ -137,17 +138,6 @@ def _function(directory: Path, place: str) -> Callable[..., Any]:
     if not callable(found):
         raise ValueError(f"there is no function {name!r} in {file}; write it as file.py:name")
     return found
-
-
-def reason(problem: Exception) -> str:
-    """The sentence inside a failure: Spark wraps it in traces of two languages."""
-    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    traces = [place for place, line in enumerate(lines) if "Traceback (most recent" in line]
-    for line in lines[traces[-1] + 1 :] if traces else []:
-        name, colon, words = line.partition(": ")
-        if colon and " " not in name and not line.startswith("File "):
-            return words
-    return lines[0] if lines else repr(problem)
 
 
 class Report:

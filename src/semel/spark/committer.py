@@ -6,9 +6,10 @@ Used by the streaming sink (a micro-batch each) and by `write` (a whole DataFram
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 TRANSACTION_TIMEOUT_MS = 900_000
 ATTEMPTS = 4
 _TOPIC_S = 10.0
+_TASKS_ASKED = 1000
 _HEADERS = "array<struct<key:string,value:binary>>"
 _CASTS = {"headers": _HEADERS, "partition": "int", "topic": "string", "timestamp": "timestamp"}
 
@@ -179,7 +181,7 @@ class Committer:
         except Exception as error:
             service.close([])
             if service.claims.doomed:
-                raise _Again(service.claims.doomed) from error
+                raise _Again(job.explain(service.claims.doomed)) from error
             raise
         finally:
             service.stop()
@@ -232,6 +234,35 @@ class _Job:
 
     def cancel(self, reason: str) -> None:
         self._context.cancelJobsWithTag(self._tag)
+
+    def explain(self, doomed: str) -> str:
+        """With what a task died of, if Spark knows: the job itself says that it was cancelled."""
+        failure = ""
+        # Spark's store of states is its own business: without it, the reason is only shorter.
+        with contextlib.suppress(Exception):
+            failure = next(self._failures(), "")
+        return f"{doomed}: {failure}" if failure not in doomed else doomed
+
+    def _failures(self) -> Iterator[str]:
+        spark = self._context._jsc.sc()
+        tracker, store = spark.statusTracker(), spark.statusStore()
+        for job in tracker.getJobIdsForTag(self._tag):
+            for stage in tracker.getJobInfo(job).get().stageIds():
+                tasks = store.taskList(stage, 0, _TASKS_ASKED)
+                for task in map(tasks.apply, range(tasks.size())):
+                    if task.status() == "FAILED" and task.errorMessage().isDefined():
+                        yield sentence(task.errorMessage().get())
+
+
+def sentence(failure: str) -> str:
+    """What a failure says, without the traces of two languages that Spark wraps it in."""
+    lines = [line.strip() for line in failure.splitlines() if line.strip()]
+    traces = [place for place, line in enumerate(lines) if "Traceback (most recent" in line]
+    for line in lines[traces[-1] + 1 :] if traces else []:
+        name, colon, words = line.partition(": ")
+        if colon and " " not in name and not line.startswith("File "):
+            return words
+    return lines[0] if lines else ""
 
 
 def sink_columns(frame: DataFrame, topic: str | None) -> DataFrame:

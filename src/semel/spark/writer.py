@@ -40,6 +40,7 @@ _SMALLEST_BUFFER = 64 << 10
 _SENDERS = 4
 _TOPIC_S = 10.0
 _SPARE_BUFFERS = 8
+_LAST_WORDS_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,9 @@ class _Task:
     def fail(self, error: BaseException) -> None:
         self._outbox.fail(error)
         self._pool.close()
+        # The process may end with this task: let the senders tell the driver why.
+        for sender in self._senders:
+            sender.join(_LAST_WORDS_S)
 
     def _partitions_of(self, topic: str) -> int:
         """As any producer does: a topic that a row names is created if the broker is set to."""
