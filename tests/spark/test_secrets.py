@@ -51,6 +51,24 @@ def test_a_mechanism_that_is_not_there_is_refused_at_once_and_the_others_are_nam
         Security.of({**SETTINGS, "sasl.mechanism": "GSSAPI"})
 
 
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"security.protocol": "SASL-SSL"}, "security.protocol is PLAINTEXT or SSL"),
+        ({"ssl.truststore.location": "a.jks"}, "not understood here: ssl.truststore.location"),
+    ],
+)
+def test_a_setting_that_would_be_left_out_is_refused(settings, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Security.of(settings)
+
+
+def test_java_s_way_to_name_a_user_is_understood():
+    jaas = f'{PLAIN} username="alice" password="{PASSWORD}";'
+    security = Security.of({"security.protocol": "SASL_SSL", "sasl.jaas.config": jaas})
+    assert (security.username, security.password) == ("alice", PASSWORD)
+
+
 @pytest.fixture
 def guarded(tmp_path):
     """Apache Kafka with a second listener that wants TLS and a password."""

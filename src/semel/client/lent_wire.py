@@ -7,6 +7,7 @@ records as opaque bytes.
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 import threading
@@ -41,6 +42,14 @@ _HIGHEST = {0: 12, 1: 12, 3: 12, 10: 3, 18: 3, 22: 5, 24: 3}
 # Mechanism → digest. A bearer token would be old before a long query ends.
 _MECHANISMS = {"PLAIN": "", "SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_UNDERSTOOD = {
+    *(f"ssl.{name}" for name in ("ca.location", "certificate.location", "key.location")),
+    *(f"sasl.{name}" for name in ("mechanism", "username", "password", "jaas.config")),
+    "ssl.endpoint.identification.algorithm",
+}
+_IN_JAAS = r'\b{name}\s*=\s*"([^"]*)"'
+
 T = TypeVar("T")
 
 
@@ -73,15 +82,26 @@ class Security:
     def of(cls, settings: dict[str, str]) -> Security:
         """From Kafka's dotted names, as librdkafka and Spark's `kafka.` options spell them."""
         protocol = settings.get("security.protocol", "PLAINTEXT").upper()
+        # What is not understood must not be left out: a password could travel in the clear.
+        if protocol not in _PROTOCOLS:
+            raise ValueError(f"security.protocol is {' or '.join(_PROTOCOLS)}, not {protocol!r}")
+        security = {name for name in settings if name.startswith(("ssl.", "sasl."))}
+        if unknown := sorted(security - _UNDERSTOOD):
+            raise ValueError(
+                f"not understood here: {', '.join(unknown)}. Settings of TLS and SASL are"
+                f" {', '.join(sorted(_UNDERSTOOD))}; certificates and keys are PEM files"
+            )
+        jaas = settings.get("sasl.jaas.config", "")
         return cls(
             tls=protocol in ("SSL", "SASL_SSL"),
             cafile=settings.get("ssl.ca.location"),
             certfile=settings.get("ssl.certificate.location"),
             keyfile=settings.get("ssl.key.location"),
-            verify=settings.get("ssl.endpoint.identification.algorithm", "https") != "none",
+            verify=settings.get("ssl.endpoint.identification.algorithm", "https")
+            not in ("none", ""),
             mechanism=settings.get("sasl.mechanism", "PLAIN") if "SASL" in protocol else None,
-            username=settings.get("sasl.username"),
-            password=settings.get("sasl.password"),
+            username=settings.get("sasl.username", _in_jaas(jaas, "username")),
+            password=settings.get("sasl.password", _in_jaas(jaas, "password")),
         )
 
     def __post_init__(self) -> None:
@@ -106,6 +126,12 @@ class Security:
             context.load_cert_chain(self.certfile, self.keyfile)
         context.check_hostname = self.verify
         return context.wrap_socket(plain, server_hostname=host)
+
+
+def _in_jaas(config: str, name: str) -> str | None:
+    """Java's way to name a user: `…PlainLoginModule required username="…" password="…";`."""
+    found = re.search(_IN_JAAS.format(name=name), config)
+    return found[1] if found else None
 
 
 class Connection:
