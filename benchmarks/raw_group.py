@@ -9,7 +9,6 @@ from semel.wire.errors import ErrorCode
 from semel.wire.frames import RequestHeader, decode_response, encode_request
 from semel.wire.messages.fetch import FetchRequest
 from semel.wire.messages.find_coordinator import FindCoordinatorRequest
-from semel.wire.messages.heartbeat import HeartbeatRequest
 from semel.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from semel.wire.messages.leave_group import LeaveGroupRequest
 from semel.wire.messages.offset_commit import OffsetCommitRequest
@@ -21,7 +20,6 @@ from semel.wire.records.consumer_protocol import (
 )
 
 COMMIT_VERSION = 9
-HEARTBEAT_S = 0.01  # while a group settles: how soon a member hears that it must join again
 
 
 def new_group(client: RawClient) -> str:
@@ -44,7 +42,6 @@ class RawMember:
         self.client, self.group, self.topic = client, group, topic
         self.member_id, self.generation = "", -1
         self.partitions: list[int] = []
-        self.group_size = 0
 
     def join(self) -> JoinGroupResponse:
         request = JoinGroupRequest(
@@ -55,7 +52,7 @@ class RawMember:
             protocol_type="consumer",
             protocols=[
                 JoinGroupRequest.JoinGroupRequestProtocol(
-                    name="range", metadata=_subscription(self.topic)
+                    name="range", metadata=subscription(self.topic)
                 )
             ],
         )
@@ -78,7 +75,7 @@ class RawMember:
             assignments=[
                 SyncGroupRequest.SyncGroupRequestAssignment(
                     member_id=member_id,
-                    assignment=_assignment(self.topic, partition_count, number, len(members)),
+                    assignment=assignment(self.topic, partition_count, number, len(members)),
                 )
                 for number, member_id in enumerate(members)
             ],
@@ -87,26 +84,13 @@ class RawMember:
         if answer.error_code == 0:
             assigned, _ = ConsumerProtocolAssignment.decode(answer.assignment, 2, 1)
             self.partitions = assigned.assigned_partitions[0].partitions
-            self.group_size = int(assigned.user_data)
         return ErrorCode(answer.error_code)
-
-    def heartbeat(self) -> ErrorCode:
-        request = HeartbeatRequest(
-            group_id=self.group, generation_id=self.generation, member_id=self.member_id
-        )
-        return ErrorCode(self.client.ask(request, 4).error_code)
 
     def enter(self, partition_count: int) -> bool:
         """One round of joining; whether it was not broken off by the next."""
         joined = self.join()
         members = [member.member_id for member in joined.members]  # only the leader is told
         return self.sync(members, partition_count) is ErrorCode.NONE
-
-    def settle(self, partition_count: int, group_size: int) -> None:
-        """Until the leader has shared the partitions out among that many members."""
-        while not (self.enter(partition_count) and self.group_size == group_size):
-            while self.heartbeat() is ErrorCode.NONE:
-                time.sleep(HEARTBEAT_S)
 
     def read_first_record(self) -> None:
         fetch_offset(self.client, self.group, self.topic)
@@ -164,17 +148,16 @@ def _commit_request(group: str, topic: str) -> OffsetCommitRequest:
     return OffsetCommitRequest(group_id=group, topics=[entry])
 
 
-def _subscription(topic: str) -> bytes:
+def subscription(topic: str) -> bytes:
     out = bytearray(b"\0\1")
     ConsumerProtocolSubscription(topics=[topic]).encode(out, 1)
     return bytes(out)
 
 
-def _assignment(topic: str, partition_count: int, number: int, group_size: int) -> bytes:
-    """Every n-th partition; the user data tells the member how many share the topic."""
+def assignment(topic: str, partition_count: int, number: int, group_size: int) -> bytes:
+    """Every n-th partition."""
     out = bytearray(b"\0\1")
     partitions = list(range(number, partition_count, group_size))
     entry = ConsumerProtocolAssignment.TopicPartition(topic=topic, partitions=partitions)
-    user_data = str(group_size).encode()
-    ConsumerProtocolAssignment(assigned_partitions=[entry], user_data=user_data).encode(out, 1)
+    ConsumerProtocolAssignment(assigned_partitions=[entry]).encode(out, 1)
     return bytes(out)

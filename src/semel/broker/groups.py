@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from semel.broker.runtime import Shard
 from semel.broker.shards import ShardLoader
@@ -48,6 +48,15 @@ if TYPE_CHECKING:
 TOPIC = "__consumer_offsets"
 
 
+class Waiting(NamedTuple):
+    """A request that waits for other members, and how its response is made of the reply."""
+
+    shard: Shard
+    command: Any
+    future: asyncio.Future[Any]
+    respond: Callable[[Any], Any]
+
+
 class Groups:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
@@ -57,7 +66,7 @@ class Groups:
         self._topics = Topics()
         self._topics_are_stale = False
         self._deleted_topics: list[Topic] = []
-        self._waiting: dict[int, tuple[Shard, Any, asyncio.Future[Any]]] = {}
+        self._waiting: dict[int, Waiting] = {}
         self._request_ids = itertools.count(1)
         self._regex_contexts: dict[tuple[str, str], Context] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -130,13 +139,16 @@ class Groups:
         self._arm(shard)
         return reply
 
-    def submit_patiently(self, group_id: str, command: Callable[[int], Any]) -> Any:
-        """For what may have to wait for others: `command` is given the id to answer to."""
+    def submit_patiently(
+        self, group_id: str, command: Callable[[int], Any], respond: Callable[[Any], Any]
+    ) -> Any:
+        """For what may have to wait for others: `command` is given the id to answer to, and
+        `respond` the reply. The response, or a future of it."""
         shard = self.shard_of(group_id)
         request_id = next(self._request_ids)
         asked = command(request_id)
         future = self.broker.loop.create_future()
-        self._waiting[request_id] = (shard, asked, future)
+        self._waiting[request_id] = Waiting(shard, asked, future, respond)
         reply = shard.submit(asked)
         self._arm(shard)
         if reply is LATER:
@@ -145,7 +157,7 @@ class Groups:
             reply.add_done_callback(lambda done: self._answer_unless_later(request_id, done))
             return future
         self._waiting.pop(request_id, None)  # a failed append has answered all that wait
-        return reply
+        return respond(reply)
 
     def heard(self, ctx: Context, group_id: str, member_id: str, is_leaving: bool) -> None:
         """Remember with whose rights a member's regular expression is matched."""
@@ -202,17 +214,17 @@ class Groups:
 
     def _answer(self, request_id: int, reply: Any) -> None:
         waiting = self._waiting.pop(request_id, None)
-        if waiting is not None and not waiting[2].done():
-            waiting[2].set_result(reply)
+        if waiting is not None and not waiting.future.done():
+            waiting.future.set_result(waiting.respond(reply))
 
     def _answer_unless_later(self, request_id: int, done: asyncio.Future[Any]) -> None:
         if not done.cancelled() and done.result() is not LATER:
             self._answer(request_id, done.result())
 
     def _forget_waiting(self, shard: Shard, error: ErrorCode) -> None:
-        for request_id, (owner, command, _) in list(self._waiting.items()):
-            if owner is shard:
-                self._answer(request_id, command.refused(error))
+        for request_id, waiting in list(self._waiting.items()):
+            if waiting.shard is shard:
+                self._answer(request_id, waiting.command.refused(error))
 
     def _resolve(self, shard: Shard, order: ResolveRegexes) -> None:
         """Internal topics are never meant; a consumer that wants one names it."""

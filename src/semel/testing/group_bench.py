@@ -6,6 +6,7 @@ decision tests and simulations. Restarting it replays the bytes of its log.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid5
@@ -30,7 +31,7 @@ from semel.core.groups.commands import (
 from semel.core.groups.consumer_group import ConsumerGroup
 from semel.core.groups.coordinator import GroupCoordinator
 from semel.core.groups.encoding import GroupCodec
-from semel.core.groups.records import TransactionMarker
+from semel.core.groups.records import ClassicGroupChanged, TransactionMarker
 from semel.core.groups.regexes import compile_regex
 from semel.core.groups.replies import (
     LATER,
@@ -75,6 +76,8 @@ class GroupBench:
             if (entry := GroupCodec.encode(record)) is not None:
                 self.log.append(entry)
             self.coordinator.apply(record)
+            if isinstance(record, ClassicGroupChanged):
+                _check_counts(record.group)
         for effect in decision.effects:
             self._run(effect)
         self.last = decision
@@ -259,3 +262,11 @@ class GroupBench:
         reply = self.coordinator.decide(OffsetFetch(group_id, asked), self.now_ms).reply
         committed: int = reply.topics[0][2][0].offset
         return committed
+
+
+def _check_counts(group: ClassicGroup) -> None:
+    """What a group counts as its members come and go is what they would be found to be."""
+    members = group.members.values()
+    names = Counter(name for member in members for name in {name for name, _ in member.protocols})
+    assert +Counter(group.protocol_counts) == names
+    assert group.awaiting_join_count == sum(m.awaiting_join is not None for m in members)

@@ -11,7 +11,6 @@ from typing import Any
 from uuid import uuid4
 
 from semel.broker.context import Context
-from semel.broker.replies import when
 from semel.core.groups.commands import JoinGroup
 from semel.core.groups.replies import JoinReply
 from semel.wire.errors import ErrorCode
@@ -27,10 +26,11 @@ def handle(ctx: Context, request: JoinGroupRequest, version: int) -> Any:
     error = _refusal(ctx, request)
     if error is not None:
         return _response(JoinReply(error, request.member_id), version)
-    reply = ctx.groups.submit_patiently(
-        request.group_id, lambda request_id: _command(ctx, request, version, request_id)
+    return ctx.groups.submit_patiently(
+        request.group_id,
+        lambda request_id: _command(ctx, request, version, request_id),
+        lambda reply: _response(reply, version),
     )
-    return when(reply, lambda settled: _response(settled, version))
 
 
 def _refusal(ctx: Context, request: JoinGroupRequest) -> ErrorCode | None:
@@ -60,9 +60,11 @@ def _command(ctx: Context, request: JoinGroupRequest, version: int, request_id: 
             request.rebalance_timeout_ms if has_rebalance_timeout else request.session_timeout_ms
         ),
         protocol_type=request.protocol_type,
-        protocols=tuple((p.name, bytes(p.metadata)) for p in request.protocols),
+        protocols=tuple([(p.name, p.metadata) for p in request.protocols]),
         version=version,
-        fresh_member_id=f"{request.group_instance_id or client_id}-{uuid4()}",
+        fresh_member_id=(
+            "" if request.member_id else f"{request.group_instance_id or client_id}-{uuid4()}"
+        ),
         request_id=request_id,
     )
 

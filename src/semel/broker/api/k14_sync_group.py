@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from semel.broker.context import Context
-from semel.broker.replies import when
 from semel.core.groups.commands import SyncGroup
 from semel.core.groups.replies import SyncReply
 from semel.wire.errors import ErrorCode
@@ -26,7 +25,7 @@ def handle(ctx: Context, request: SyncGroupRequest, version: int) -> Any:
     error = _refusal(ctx, request, version)
     if error is not None:
         return _response(SyncReply(error))
-    reply = ctx.groups.submit_patiently(
+    return ctx.groups.submit_patiently(
         request.group_id,
         lambda request_id: SyncGroup(
             group_id=request.group_id,
@@ -35,11 +34,11 @@ def handle(ctx: Context, request: SyncGroupRequest, version: int) -> Any:
             instance_id=request.group_instance_id,
             protocol_type=request.protocol_type,
             protocol_name=request.protocol_name,
-            assignments=tuple((a.member_id, bytes(a.assignment)) for a in request.assignments),
+            assignments=tuple([(a.member_id, a.assignment) for a in request.assignments]),
             request_id=request_id,
         ),
+        _response,
     )
-    return when(reply, _response)
 
 
 def _refusal(ctx: Context, request: SyncGroupRequest, version: int) -> ErrorCode | None:

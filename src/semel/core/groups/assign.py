@@ -4,7 +4,8 @@ Both are given who wants which topics and who has what now, and say who should h
 moves as little as it can; `range` gives each member the same slice of every topic.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -88,30 +89,50 @@ class _Ledger:
 def _uniform_alike(
     members: list[Subscriber], partition_counts: dict[UUID, int]
 ) -> dict[str, Assignment]:
-    """All want the same: everyone gets ⌊n/m⌋ or one more; who has more than its share keeps it."""
-    ledger = _Ledger(members, partition_counts)
-    total = sum(len(partitions) for partitions in ledger.free.values())
-    share, extras = divmod(total, len(members)) if members else (0, 0)
-    quotas: dict[str, int] = {}
+    """All want the same: everyone gets ⌊n/m⌋ or one more; who has more than its share keeps it.
+
+    By sets of partitions, not one by one: this is computed anew for every member that comes.
+    """
+    free = {topic_id: set(range(partition_counts[topic_id])) for topic_id in _topics(members[:1])}
+    share, extras = divmod(sum(map(len, free.values())), len(members)) if members else (0, 0)
+    result: dict[str, Assignment] = {}
+    missing: dict[str, int] = {}
     for index, member in enumerate(members):
-        had = [
-            (topic_id, partition)
-            for topic_id, partitions in member.has.items()
-            for partition in sorted(partitions)
-            if partition in ledger.free.get(topic_id, {})
-        ]
+        had = {t: p if p <= free[t] else p & free[t] for t, p in member.has.items() if t in free}
+        size = sum(map(len, had.values()))
         # The larger shares go to those who fill them already, as long as enough others are left.
-        wants_extra = len(had) > share or len(members) - index <= extras
+        wants_extra = size > share or len(members) - index <= extras
         quota = share + 1 if extras and wants_extra else share
         extras -= quota > share
-        quotas[member.member_id] = quota
-        for topic_id, partition in had[:quota]:
-            ledger.give(member.member_id, topic_id, partition)
-    left = iter([(t, p) for t, partitions in ledger.free.items() for p in partitions])
-    for member_id, quota in quotas.items():
-        for _ in range(quota - ledger.load[member_id]):
-            ledger.give(member_id, *next(left))
-    return ledger.result()
+        kept = had if size <= quota else _take(_sorted(had), quota)
+        for topic_id, partitions in kept.items():
+            free[topic_id] -= partitions
+        result[member.member_id] = {t: p for t, p in kept.items() if p}
+        missing[member.member_id] = max(quota - size, 0)
+    left = _sorted(free)
+    for member_id, count in missing.items():
+        assignment = result[member_id]
+        for topic_id, given in _take(left, count).items():
+            assignment[topic_id] = assignment.get(topic_id, frozenset()) | given
+    return result
+
+
+def _sorted(partitions: Mapping[UUID, AbstractSet[int]]) -> dict[UUID, list[int]]:
+    return {topic_id: sorted(numbers) for topic_id, numbers in partitions.items() if numbers}
+
+
+def _take(left: dict[UUID, list[int]], count: int) -> Assignment:
+    """The first so many; they are then gone from `left`."""
+    taken: Assignment = {}
+    while count:
+        topic_id = next(iter(left))
+        numbers = left[topic_id]
+        taken[topic_id] = frozenset(numbers[:count])
+        del numbers[:count]
+        if not numbers:
+            del left[topic_id]
+        count -= len(taken[topic_id])
+    return taken
 
 
 def _uniform_mixed(

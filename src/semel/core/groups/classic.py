@@ -140,8 +140,7 @@ def _update(draft: Draft, group: ClassicGroup, member: ClassicMember, command: J
             member.awaiting_join, JoinReply(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
         )
     group.put(
-        replace(
-            member,
+        member._replace(
             protocols=command.protocols,
             rebalance_timeout_ms=command.rebalance_timeout_ms,
             session_timeout_ms=command.session_timeout_ms,
@@ -180,7 +179,7 @@ def _resume_static(
     draft: Draft, group: ClassicGroup, command: JoinGroup, old_leader: str | None
 ) -> JoinReply:
     """No rebalance: the member takes over the assignment of its former self (KIP-345)."""
-    member = replace(group.members[command.fresh_member_id], awaiting_join=None)
+    member = group.members[command.fresh_member_id]._replace(awaiting_join=None)
     group.put(member)
     draft.keep_classic(group, group.image())
     if command.version >= SKIP_ASSIGNMENT_SINCE:
@@ -260,7 +259,7 @@ def complete_join(draft: Draft, group: ClassicGroup) -> None:
     for member in list(group.members.values()):
         if member.awaiting_join is not None:
             draft.answer(member.awaiting_join, _joined(group, member.member_id))
-        group.put(replace(member, awaiting_join=None, is_new=False))
+        group.put(member._replace(awaiting_join=None, is_new=False))
         draft.set_timer(session_key(group.group_id, member.member_id), member.session_timeout_ms)
         group.pending_sync.add(member.member_id)
     draft.set_timer(sync_key(group.group_id), group.rebalance_timeout_ms)
@@ -274,7 +273,7 @@ def _send_back_to_join(draft: Draft, group: ClassicGroup) -> None:
             draft.set_timer(
                 session_key(group.group_id, member.member_id), member.session_timeout_ms
             )
-        group.put(replace(member, assignment=b"", awaiting_sync=None))
+        group.put(member._replace(assignment=b"", awaiting_sync=None))
 
 
 def _joined(group: ClassicGroup, member_id: str) -> JoinReply:

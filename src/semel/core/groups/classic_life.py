@@ -1,7 +1,5 @@
 """A classic group after the join: SyncGroup, Heartbeat, LeaveGroup, and members gone silent."""
 
-from dataclasses import replace
-
 from semel.core.groups.classic import (
     complete_join,
     complete_join_if_ready,
@@ -51,7 +49,7 @@ def _await_assignment(
 ) -> Later:
     if member.awaiting_sync is not None:
         draft.answer(member.awaiting_sync, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS))
-    group.put(replace(member, awaiting_sync=command.request_id))
+    group.put(member._replace(awaiting_sync=command.request_id))
     _has_synced(draft, group, member.member_id)
     if group.leader == member.member_id:
         _assign(draft, group, dict(command.assignments))
@@ -68,7 +66,7 @@ def _assign(draft: Draft, group: ClassicGroup, assignments: dict[str, bytes]) ->
         if member.awaiting_sync is not None:
             waiting.append((member.awaiting_sync, member.member_id))
         assignment = assignments.get(member.member_id, b"")
-        group.put(replace(member, assignment=assignment, awaiting_sync=None))
+        group.put(member._replace(assignment=assignment, awaiting_sync=None))
     draft.keep_classic(group, group.image())
     for request_id, member_id in waiting:
         member = group.members[member_id]

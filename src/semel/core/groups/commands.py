@@ -24,7 +24,7 @@ Protocols = tuple[tuple[str, bytes], ...]
 Owned = tuple[tuple[UUID, tuple[int, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every request of a member
 class JoinGroup:
     group_id: str
     member_id: str = ""
@@ -43,7 +43,7 @@ class JoinGroup:
         return JoinReply(error, self.member_id)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every request of a member
 class SyncGroup:
     group_id: str
     generation: int = -1
@@ -58,7 +58,7 @@ class SyncGroup:
         return SyncReply(error)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every request of a member
 class Heartbeat:
     group_id: str
     generation: int = -1

@@ -258,10 +258,8 @@ def check_metadata(
 ) -> int:
     """The group epoch, raised if subscriptions or the subscribed topics have changed."""
     topics = draft.state.topics
-    names: set[str] = set()
-    for other in members_with(group, member).values():
-        names |= group.topics_of(other)
-    metadata_hash = topics.fingerprint(names)
+    wanted = {group.topics_of(other) for other in members_with(group, member).values()}
+    metadata_hash = topics.fingerprint(frozenset().union(*wanted))
     draft.keep(MetadataChecked(group.group_id, topics.version))
     if not must_bump and metadata_hash == group.metadata_hash:
         return group.epoch
@@ -281,16 +279,18 @@ def update_target(
     members = members_with(group, member)
     name = group.preferred_assignor(members.values()) or draft.settings.consumer_assignors[0]
     topics = draft.state.topics
+    wanted = {m: group.topics_of(other) for m, other in members.items()}
+    ids = {names: frozenset(topics.ids_of(names)) for names in set(wanted.values())}
     subscribers = [
         Subscriber(
             other.member_id,
             other.instance_id,
-            frozenset(topics.ids_of(group.topics_of(other))),
-            group.target_of(other.member_id, other.instance_id if other is member else None),
+            ids[wanted[member_id]],
+            group.target_of(member_id, other.instance_id if other is member else None),
         )
-        for other in members.values()
+        for member_id, other in members.items()
     ]
-    counts = {topic_id: topic.partitions for topic_id, topic in topics.by_id.items()}
+    counts = {t: topics.by_id[t].partitions for t in frozenset().union(*ids.values())}
     target = ASSIGNORS[name](subscribers, counts)
     for member_id, assignment in target.items():
         if assignment != group.target.get(member_id):

@@ -73,7 +73,7 @@ class ConsumerGroup:
     static_members: dict[str, str] = field(default_factory=dict)
     target: dict[str, Assignment] = field(default_factory=dict)
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
-    owner_epochs: dict[tuple[UUID, int], int] = field(default_factory=dict)
+    owner_epochs: Owned = field(default_factory=dict)  # the epochs of those who hold them now
     checked_topics_version: int = (
         -1
     )  # memory only: the topics the metadata hash was last compared to
@@ -106,7 +106,7 @@ class ConsumerGroup:
 
     def owner_epoch(self, topic_id: UUID, partition: int) -> int:
         """The epoch of the member that holds the partition now; -1 if nobody does."""
-        return self.owner_epochs.get((topic_id, partition), -1)
+        return self.owner_epochs.get(topic_id, {}).get(partition, -1)
 
     def is_subscribed_to(self, topic: str) -> bool:
         return any(topic in m.topic_names for m in self.members.values()) or any(
@@ -160,8 +160,9 @@ class ConsumerGroup:
         if known is not None:
             self._disown(known)
         self.members[member.member_id] = member
-        for topic_id, partition in _held(member):
-            self.owner_epochs[topic_id, partition] = member.epoch
+        for topic_id, partitions in _held(member):
+            owners = self.owner_epochs.setdefault(topic_id, {})
+            owners.update(dict.fromkeys(partitions, member.epoch))
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
 
@@ -175,13 +176,15 @@ class ConsumerGroup:
 
     def _disown(self, member: ConsumerMember) -> None:
         """Only what is really its own: a static member's successor may already hold the rest."""
-        for held in _held(member):
-            if self.owner_epochs.get(held) == member.epoch:
-                del self.owner_epochs[held]
-
-
-def _held(member: ConsumerMember) -> Iterator[tuple[UUID, int]]:
-    for owned in (member.assigned, member.revoking):
-        for topic_id, partitions in owned.items():
+        for topic_id, partitions in _held(member):
+            owners = self.owner_epochs.get(topic_id, {})
             for partition in partitions:
-                yield topic_id, partition
+                if owners.get(partition) == member.epoch:
+                    del owners[partition]
+            if not owners:
+                self.owner_epochs.pop(topic_id, None)
+
+
+def _held(member: ConsumerMember) -> Iterator[tuple[UUID, dict[int, int]]]:
+    yield from member.assigned.items()
+    yield from member.revoking.items()

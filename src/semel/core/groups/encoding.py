@@ -4,7 +4,7 @@ A key begins with the kind of the record, a value with the version of its layout
 GroupCoordinatorRecordHelpers for the versions); Kafka's own formatters read ours.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from struct import Struct
 from typing import Any
@@ -32,6 +32,7 @@ from semel.core.groups.records import (
     RegexResolved,
     TargetAssignment,
     TargetEpoch,
+    TimerSet,
     TransactionMarker,
 )
 from semel.core.groups.states import MemberState
@@ -98,6 +99,8 @@ def to_bytes(record: Record) -> KeyValue | None:
     match record:
         case OffsetCommitted():
             return _offset(record)
+        case TimerSet():
+            return None
         case OffsetDeleted(group, topic, partition):
             return _key(OffsetCommitKey(group=group, topic=topic, partition=partition)), None
         case ClassicGroupChanged(written=written):
@@ -244,28 +247,25 @@ def _read_classic_member(member: Any, protocol_name: str) -> ClassicMember:
 
 def _consumer_group_bytes(record: Record) -> KeyValue | None:
     match record:
+        case TargetAssignment(group_id, member_id, partitions):  # the most: one join changes many
+            target_key = _member_key(ConsumerGroupTargetAssignmentMemberKey, group_id, member_id)
+            return target_key, None if partitions is None else _target_value(partitions)
+        case CurrentAssignment(group_id, member):
+            return _current_key(group_id, member.member_id), _current_value(member)
         case GroupEpoch(group_id, epoch, metadata_hash):
             group_value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
             return _key(ConsumerGroupMetadataKey(group_id=group_id)), _value(group_value)
         case ConsumerGroupDeleted(group_id):
             return _key(ConsumerGroupMetadataKey(group_id=group_id)), None
         case MemberSubscription(group_id, member):
-            key = ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id)
-            return _key(key), _value(_member_value(member))
+            key = _member_key(ConsumerGroupMemberMetadataKey, group_id, member.member_id)
+            return key, _value(_member_value(member))
         case MemberDeleted(group_id, member_id):
-            key = ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
-            return _key(key), None
+            return _member_key(ConsumerGroupMemberMetadataKey, group_id, member_id), None
         case TargetEpoch(group_id, target_epoch, computed_ms):
             return _key(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)), (
                 None if target_epoch is None else _target_epoch_value(target_epoch, computed_ms)
             )
-        case TargetAssignment(group_id, member_id, partitions):
-            target_key = ConsumerGroupTargetAssignmentMemberKey(
-                group_id=group_id, member_id=member_id
-            )
-            return _key(target_key), None if partitions is None else _target_value(partitions)
-        case CurrentAssignment(group_id, member):
-            return _current_key(group_id, member.member_id), _current_value(member)
         case CurrentAssignmentDeleted(group_id, member_id):
             return _current_key(group_id, member_id), None
         case RegexResolved(group_id, regex, resolved):
@@ -320,7 +320,12 @@ def _target_value(partitions: Assignment) -> bytes:
 
 
 def _current_key(group_id: str, member_id: str) -> bytes:
-    return _key(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id))
+    return _member_key(ConsumerGroupCurrentMemberAssignmentKey, group_id, member_id)
+
+
+@lru_cache(maxsize=1 << 14)  # members are written about again and again
+def _member_key(kind: Callable[..., Any], group_id: str, member_id: str) -> bytes:
+    return _key(kind(group_id=group_id, member_id=member_id))
 
 
 def _current_value(member: ConsumerMember) -> bytes:

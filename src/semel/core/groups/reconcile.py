@@ -96,7 +96,7 @@ class _Step:
             _put(kept, topic_id, {p: e for p, e in has.items() if p in target})
             _put(revoking, topic_id, {p: e for p, e in has.items() if p not in target})
             missing = [p for p in target if p not in has]
-            available = [p for p in missing if self._is_free(topic_id, p)]
+            available = self._free_of(topic_id, missing)
             has_unreleased = has_unreleased or len(available) < len(missing)
             _put(free, topic_id, dict.fromkeys(available, self.target_epoch))
 
@@ -109,11 +109,11 @@ class _Step:
         state = MemberState.UNRELEASED_PARTITIONS if has_unreleased else MemberState.STABLE
         return _moved(self.member, self.target_epoch, state, kept, {})
 
-    def _is_free(self, topic_id: UUID, partition: int) -> bool:
-        """What the member itself was asked to give up may come straight back to it."""
-        return self.group.owner_epoch(
-            topic_id, partition
-        ) == -1 or partition in self.member.revoking.get(topic_id, {})
+    def _free_of(self, topic_id: UUID, partitions: list[int]) -> list[int]:
+        """What nobody holds. What the member itself was asked to give up may come straight back."""
+        held = self.group.owner_epochs.get(topic_id, {})
+        own = self.member.revoking.get(topic_id, {})
+        return [p for p in partitions if p not in held or p in own]
 
 
 def _put(owned: Owned, topic_id: UUID, partitions: dict[int, int]) -> None:

@@ -38,7 +38,7 @@ class OffsetDeleted:
     partition: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every request of a member
 class ClassicGroupChanged:
     group: ClassicGroup
     written: GroupMetadata | None = None

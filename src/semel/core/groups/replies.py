@@ -29,7 +29,7 @@ class Refused(Exception):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every request of a member
 class ErrorReply:
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
@@ -44,7 +44,7 @@ class JoinedMember:
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every request of a member
 class JoinReply:
     error: ErrorCode
     member_id: str = ""
@@ -56,7 +56,7 @@ class JoinReply:
     members: tuple[JoinedMember, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every request of a member
 class SyncReply:
     error: ErrorCode
     protocol_type: str | None = None
@@ -169,7 +169,7 @@ class DescribedConsumerGroup:
 # Effects: what the runtime does once the records are durable.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every request of a member
 class Answer:
     """The answer to a request that was told to wait."""
 

@@ -5,13 +5,12 @@ per name, and an entry that surfaces too early is put back at its real time.
 """
 
 import heapq
-from dataclasses import dataclass
+from typing import NamedTuple
 
 Key = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Deadline:
+class Deadline(NamedTuple):
     at_ms: int
     note: int = -1  # what was true when it was set: a timer for epoch 3 is void in epoch 4
 
