@@ -1,12 +1,14 @@
 """The same scripted requests about groups to Apache Kafka 4.3.1 and to Semel: answers compared."""
 
 from collections.abc import Callable, Iterator
+from uuid import UUID
 
 import pytest
 
 from semel.testing.apache_kafka import ApacheKafka
 from semel.testing.group_conversation import GroupConversation
 from semel.testing.process import SemelProcess
+from semel.wire.messages.sync_group import SyncGroupRequest
 
 pytestmark = pytest.mark.interop
 
@@ -14,6 +16,7 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
     "group.max.size": "3",
+    "group.consumer.max.size": "3",
 }
 
 Sequence = Callable[[GroupConversation], None]
@@ -247,6 +250,43 @@ def a_live_group_keeps_what_it_reads(c: GroupConversation) -> None:
     c.listed()
 
 
+@play
+def offsets_are_fetched_in_every_version(c: GroupConversation) -> None:
+    c.admin_commit(5, metadata="where I was")
+    c.admin_commit(6, 2)
+    for version in range(1, 8):
+        c.fetch_as_of_old(0, 1, 2, 99, version=version)
+        c.fetch_as_of_old(version=version)
+    for version in range(8, 11):
+        c.fetch(0, 1, 2, 99, version=version)
+        c.fetch(version=version)
+        c.fetch(0, version=version, require_stable=True)
+    c.fetch(0, topic="no-such-topic")
+    c.fetch(0, version=10, topic_id=UUID(int=7))
+    c.fetch(0, member_id="m", member_epoch=3)
+    c.fetch_groups(c.group, "no-such-group", "", c.group)
+
+
+@play
+def what_is_huge_or_malformed_harms_nobody(c: GroupConversation) -> None:
+    c.admin_commit(1, metadata="\N{GRINNING FACE}" * 2_048)
+    c.admin_commit(2, metadata="\N{GRINNING FACE}" * 2_049)
+    a, new = c.member("a"), c.member("new")
+    a.join()
+    hand = SyncGroupRequest.SyncGroupRequestAssignment
+    a.sync(assignments=[hand(member_id=a.member_id, assignment=bytes(2_000_000))])
+    a.beat()
+    c.describe()
+    a.ask_to_join()
+    a.hear_join()
+    a.sync(assignments=[hand(member_id=a.member_id, assignment=b"\0")])
+    c.describe()
+    a.beat()
+    new.heartbeat(0)
+    a.commit(3)
+    c.fetch(0)
+
+
 # The consumer protocol
 
 
@@ -339,7 +379,43 @@ def a_static_consumer_goes_and_returns(c: GroupConversation) -> None:
     c.describe_consumer()
 
 
+@play
+def a_consumer_may_fetch_in_its_own_epoch_only(c: GroupConversation) -> None:
+    a = c.member("a")
+    a.heartbeat(0)
+    a.commit(3)
+    c.fetch(0, member_id=a.member_id, member_epoch=a.generation)
+    c.fetch(0, member_id=a.member_id, member_epoch=a.generation + 1)
+    c.fetch(0, member_id="stranger", member_epoch=a.generation)
+    c.fetch(0)
+
+
+@play
+def a_full_consumer_group_turns_newcomers_away(c: GroupConversation) -> None:
+    for name in "abcd":
+        c.member(name).heartbeat(0)
+    c.member("old").join()
+    c.listed()
+
+
 # Both at once
+
+
+@play
+def a_static_consumer_returns_in_the_old_tongue(c: GroupConversation) -> None:
+    new = c.member("new", "i1")
+    new.heartbeat(0)
+    new.commit(3)
+    new.heartbeat(-2)
+    old = c.member("old", "i1")
+    old.join()
+    c.describe()
+    c.describe_consumer()
+    old.sync()
+    old.beat()
+    new.heartbeat()
+    c.listed()
+    c.fetch(0)
 
 
 @play

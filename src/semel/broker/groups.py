@@ -331,6 +331,7 @@ def group_settings(broker: Broker) -> GroupSettings:
         min_session_timeout_ms=values["group.min.session.timeout.ms"],
         max_session_timeout_ms=values["group.max.session.timeout.ms"],
         max_size=values["group.max.size"],
+        max_record_bytes=values["message.max.bytes"],
         consumer_session_timeout_ms=values["group.consumer.session.timeout.ms"],
         consumer_heartbeat_interval_ms=values["group.consumer.heartbeat.interval.ms"],
         consumer_max_size=values["group.consumer.max.size"],

@@ -73,22 +73,41 @@ class GroupConversation:
 
     # As an administrator
 
-    def fetch(self, *partitions: int, version: int = 9, require_stable: bool = False) -> None:
+    def fetch(
+        self, *partitions: int, version: int = 9, require_stable: bool = False, **fields: Any
+    ) -> None:
+        """`topic`, `topic_id`: another one; the rest is of the group: `member_epoch` and such."""
         wanted = OffsetFetchRequest.OffsetFetchRequestTopics(
-            name=self.topic, topic_id=self.topic_id, partition_indexes=list(partitions)
+            name=fields.pop("topic", self.topic),
+            topic_id=fields.pop("topic_id", self.topic_id),
+            partition_indexes=list(partitions),
         )
-        asked = OffsetFetchRequest.OffsetFetchRequestGroup(
-            group_id=self.group, topics=[wanted] if partitions else None
-        )
+        given: dict[str, Any] = {"group_id": self.group, "topics": [wanted] if partitions else None}
+        asked = OffsetFetchRequest.OffsetFetchRequestGroup(**(given | fields))
         request = OffsetFetchRequest(groups=[asked], require_stable=require_stable)
         [group] = self.client.ask(request, version).groups
-        found = [
-            (p.partition_index, p.committed_offset, p.committed_leader_epoch, p.metadata)
-            + ((ErrorCode.of(p.error_code).name,) if p.error_code else ())
-            for topic in group.topics
-            for p in sorted(topic.partitions, key=lambda p: p.partition_index)
+        shown = f"OffsetFetch v{version} {list(partitions)}"
+        self.tell(shown, group.error_code, _fetched(group.topics))
+
+    def fetch_as_of_old(self, *partitions: int, version: int) -> None:
+        """Before version 8: one group, and its topics by name."""
+        wanted = OffsetFetchRequest.OffsetFetchRequestTopic(
+            name=self.topic, partition_indexes=list(partitions)
+        )
+        request = OffsetFetchRequest(
+            group_id=self.group, topics=[wanted] if partitions or version < 2 else None
+        )
+        answer = self.client.ask(request, version)
+        shown = f"OffsetFetch v{version} {list(partitions)}"
+        self.tell(shown, answer.error_code, _fetched(answer.topics))
+
+    def fetch_groups(self, *groups: str) -> None:
+        asked = [
+            OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)
+            for group in groups
         ]
-        self.tell(f"OffsetFetch v{version} {list(partitions)}", group.error_code, found)
+        for group in self.client.ask(OffsetFetchRequest(groups=asked), 8).groups:
+            self.tell("OffsetFetch of several", group.error_code, _fetched(group.topics))
 
     def delete_offsets(self, *partitions: int, group: str | None = None) -> None:
         wanted = OffsetDeleteRequest.OffsetDeleteRequestTopic(
@@ -233,13 +252,9 @@ class Member:
 
     def hear_sync(self, version: int = 5) -> None:
         answer = self.client.hear(SYNC, version)
-        assigned = []
-        if answer.assignment:
-            found = embedded.read_assignment(answer.assignment).assigned_partitions
-            assigned = [sorted(topic.partitions) for topic in found]
         self.talk.tell(
             f"{self.name} SyncGroup v{version}", answer.error_code,
-            answer.protocol_type, answer.protocol_name, assigned,
+            answer.protocol_type, answer.protocol_name, _assigned(answer.assignment),
         )  # fmt: skip
 
     def sync(self, version: int = 5, **fields: Any) -> None:
@@ -338,6 +353,25 @@ class Member:
     def _reconcile(self, assignment: Any) -> None:
         """Lets go and takes up at once; which partitions those are is the broker's choice."""
         self.owned = {t.topic_id: list(t.partitions) for t in assignment.topic_partitions}
+
+
+def _assigned(assignment: bytes) -> Any:
+    if not assignment:
+        return []
+    try:
+        found = embedded.read_assignment(assignment).assigned_partitions
+    except embedded.Malformed:
+        return assignment
+    return [sorted(topic.partitions) for topic in found]
+
+
+def _fetched(topics: list[Any]) -> list[tuple[Any, ...]]:
+    return [
+        (p.partition_index, p.committed_offset, p.committed_leader_epoch, p.metadata)
+        + ((ErrorCode.of(p.error_code).name,) if p.error_code else ())
+        for topic in topics
+        for p in sorted(topic.partitions, key=lambda p: p.partition_index)
+    ]
 
 
 def _counts(assignment: Any) -> int:

@@ -57,6 +57,23 @@ def test_a_member_the_leader_forgot_gets_nothing(bench):
     assert bench.sync(follower).assignment == b""
 
 
+def test_an_assignment_too_large_to_be_written_sends_everybody_back(bench):
+    leader, follower = completing(bench)
+    early = bench.sync(follower)
+    written = len(bench.log)
+    late = bench.sync(leader, assignments=((follower.member_id, b"x" * 1_048_588),))
+
+    assert bench.synced(early).error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert bench.synced(late).error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert bench.classic().state is ClassicState.PREPARING_REBALANCE
+    assert len(bench.log) == written
+
+    requests = [bench.join(member.member_id) for member in (leader, follower)]
+    again = [bench.joined(request) for request in requests]
+    late = bench.sync(again[0])
+    assert bench.synced(late).assignment == f"for {leader.member_id}".encode()
+
+
 def test_an_assignment_for_a_stranger_is_ignored(bench):
     leader, follower = completing(bench)
     request = bench.sync(leader, assignments=(("stranger", b"x"), (leader.member_id, b"mine")))

@@ -78,7 +78,11 @@ def test_a_commit_keeps_the_session_alive(bench):
 def test_too_much_metadata_is_refused_and_the_rest_is_kept(bench):
     assert bench.commit(5, metadata="x" * 4_096) is NONE
     assert bench.commit(6, metadata="x" * 4_097) is ErrorCode.OFFSET_METADATA_TOO_LARGE
+    assert bench.commit(7, metadata="\N{GRINNING FACE}" * 2_049) is (
+        ErrorCode.OFFSET_METADATA_TOO_LARGE  # two units each in Java, where it is counted
+    )
     assert bench.offset() == 5
+    assert bench.commit(8, metadata="\N{GRINNING FACE}" * 2_048) is NONE
 
 
 def test_a_heard_commit_survives_a_restart(bench):

@@ -198,7 +198,7 @@ def rebalance_or_complete(draft: Draft, group: ClassicGroup) -> None:
 
 def prepare_rebalance(draft: Draft, group: ClassicGroup) -> None:
     if group.state is ClassicState.COMPLETING_REBALANCE:
-        _send_back_to_join(draft, group)
+        send_back(draft, group, ErrorCode.REBALANCE_IN_PROGRESS)
     group.pending_sync.clear()
     draft.cancel_timer(sync_key(group.group_id))
 
@@ -265,11 +265,11 @@ def complete_join(draft: Draft, group: ClassicGroup) -> None:
     draft.set_timer(sync_key(group.group_id), group.rebalance_timeout_ms)
 
 
-def _send_back_to_join(draft: Draft, group: ClassicGroup) -> None:
+def send_back(draft: Draft, group: ClassicGroup, error: ErrorCode) -> None:
     """Members that wait for an assignment will not get this one: they must join again."""
     for member in list(group.members.values()):
         if member.awaiting_sync is not None:
-            draft.answer(member.awaiting_sync, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS))
+            draft.answer(member.awaiting_sync, SyncReply(error))
             draft.set_timer(
                 session_key(group.group_id, member.member_id), member.session_timeout_ms
             )

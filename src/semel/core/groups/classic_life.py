@@ -5,6 +5,7 @@ from semel.core.groups.classic import (
     complete_join_if_ready,
     prepare_rebalance,
     rebalance_or_complete,
+    send_back,
 )
 from semel.core.groups.classic_group import ClassicGroup, ClassicMember
 from semel.core.groups.commands import Heartbeat, LeaveGroup, SyncGroup
@@ -60,6 +61,12 @@ def _await_assignment(
 
 def _assign(draft: Draft, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
     """The leader has spoken: the generation is written, and whoever waits hears its share."""
+    if _bytes_to_write(group, assignments) > draft.settings.max_record_bytes:
+        # As Kafka does when its log refuses the record: nobody gets anything, and all join again.
+        send_back(draft, group, ErrorCode.UNKNOWN_SERVER_ERROR)
+        prepare_rebalance(draft, group)
+        draft.keep_classic(group)
+        return
     group.move_to(ClassicState.STABLE, draft.now_ms)
     waiting = []
     for member in list(group.members.values()):
@@ -72,6 +79,14 @@ def _assign(draft: Draft, group: ClassicGroup, assignments: dict[str, bytes]) ->
         member = group.members[member_id]
         draft.answer(request_id, _assigned(group, member))
         draft.set_timer(session_key(group.group_id, member_id), member.session_timeout_ms)
+
+
+def _bytes_to_write(group: ClassicGroup, assignments: dict[str, bytes]) -> int:
+    """What clients made up; the rest of a group's record is small."""
+    return sum(
+        len(member.metadata(group.protocol_name)) + len(assignments.get(member_id, b""))
+        for member_id, member in group.members.items()
+    )
 
 
 def _has_synced(draft: Draft, group: ClassicGroup, member_id: str) -> None:

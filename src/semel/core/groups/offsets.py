@@ -85,7 +85,7 @@ def _keep(
     limit = draft.settings.offset_metadata_max_bytes
     errors = []
     for offset in offsets:
-        if len(offset.metadata) > limit:
+        if _java_length(offset.metadata) > limit:
             errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
             continue
         errors.append(ErrorCode.NONE)
@@ -106,6 +106,11 @@ def _keep(
             )
         )
     return CommitReply(tuple(errors))
+
+
+def _java_length(text: str) -> int:
+    """Kafka's limit, named after bytes, counts what Java counts: units of UTF-16."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
 
 
 def fetch(draft: Draft, command: OffsetFetch) -> FetchOffsetsReply:
