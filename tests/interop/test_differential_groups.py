@@ -287,7 +287,66 @@ def what_is_huge_or_malformed_harms_nobody(c: GroupConversation) -> None:
     c.fetch(0)
 
 
+@play
+def offsets_in_transactions_are_fenced_by_the_group(c: GroupConversation) -> None:
+    a = c.member("a", "i1")
+    a.join()
+    a.sync()
+    txn = c.transactions
+    session = txn.init()
+    for generation, member in (
+        (a.generation, a.member_id),
+        (99, a.member_id),
+        (a.generation, "stranger"),
+        (-1, ""),
+    ):
+        txn.commit_offset(session, 5, 5, generation, member, "i1" if member else None)
+    c.fetch(0)
+    c.fetch(0, require_stable=True)
+    back = c.member("b", "i1")
+    back.join()
+    txn.commit_offset(session, 6, 5, a.generation, a.member_id, "i1")
+    txn.commit_offset(session, 7, 5, back.generation, back.member_id, "i1")
+    session = txn.end(session, commit=True, version=5)
+    txn.committed(settle=True)
+    txn.commit_offset(session, 8, 5, back.generation, back.member_id, "i1")
+    txn.end(session, commit=False, version=5)
+    txn.committed(settle=True)
+
+
 # The consumer protocol
+
+
+@play
+def offsets_in_transactions_are_fenced_by_the_members_epoch(c: GroupConversation) -> None:
+    a = c.member("a")
+    a.heartbeat(0)
+    txn = c.transactions
+    session = txn.init()
+    for epoch, member in (
+        (a.generation, a.member_id),
+        (a.generation + 1, a.member_id),
+        (a.generation - 1, a.member_id),
+        (a.generation, "stranger"),
+        (-1, ""),
+    ):
+        txn.commit_offset(session, 5, 5, epoch, member)
+    txn.end(session, commit=True, version=5)
+    txn.committed(settle=True)
+
+
+@play
+def a_regular_expression_finds_its_topics(c: GroupConversation) -> None:
+    a = c.member("a")
+    wanted = {"subscribed_topic_names": None, "subscribed_topic_regex": f"{c.topic[:-1]}."}
+    a.heartbeat(0, **wanted)
+    length = len(c.transcript)
+    while not a.owned:
+        del c.transcript[length:]
+        a.heartbeat()
+    c.listed()
+    a.heartbeat(subscribed_topic_regex="", subscribed_topic_names=[])
+    a.heartbeat(subscribed_topic_regex="[", subscribed_topic_names=[])
 
 
 @play

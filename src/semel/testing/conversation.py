@@ -211,6 +211,7 @@ class Conversation:
         version: int = 3,
         generation: int = -1,
         member: str = "",
+        instance: str | None = None,
     ) -> int:
         partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
             partition_index=0, committed_offset=offset, committed_metadata="m"
@@ -228,6 +229,7 @@ class Conversation:
         )
         if version >= 3:
             request.generation_id, request.member_id = generation, member
+            request.group_instance_id = instance
         answer = self._ask(request, version, _errors_of_offset_commit)
         [error] = _errors_of_offset_commit(answer)
         self._tell("TxnOffsetCommit", version, f"{self._show(session)} offset {offset}", error)
@@ -354,6 +356,10 @@ class Conversation:
         )
         answer = self.client.ask(request, 7)
         [found] = answer.topics[0].partitions
+        while settle and found.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
+            time.sleep(0.05)
+            answer = self.client.ask(request, 7)
+            [found] = answer.topics[0].partitions
         told = (answer.error_code, found.error_code, found.committed_offset, found.metadata)
         self._tell("OffsetFetch", 7, f"stable {require_stable}", *told)
 

@@ -37,10 +37,10 @@ class GroupConversation:
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
-        self._base = Conversation(bootstrap, partitions=4)  # makes the topic, finds coordinators
-        self.topic, self.group = self._base.topic, self._base.group
-        self.client = self._base.client
-        self.transcript: list[str] = []
+        self.transactions = Conversation(bootstrap, partitions=4)  # makes the topic, too
+        self.topic, self.group = self.transactions.topic, self.transactions.group
+        self.client = self.transactions.client
+        self.transcript = self.transactions.transcript
         self._symbols = {self.topic: "T", self.group: "G", "": "nobody"}
         self._members: list[Member] = []
         metadata = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=self.topic)])
@@ -60,7 +60,7 @@ class GroupConversation:
     def close(self) -> None:
         for member in self._members:
             member.client.close()
-        self._base.close()
+        self.transactions.close()
 
     def symbol(self, name: str | None) -> str:
         if name is None:
