@@ -41,6 +41,7 @@ sim: $(READY)  ## N seeds of every simulation: make sim N=20000
 
 mutants: $(READY)  ## break the code on purpose and see what notices
 	$(BIN)/python tests/mutants/run.py
+	$(BIN)/python tests/mutants/groups.py
 	$(BIN)/python tests/mutants/runtime.py
 	$(BIN)/python tests/mutants/client.py
 	$(BIN)/python tests/spark/mutants.py

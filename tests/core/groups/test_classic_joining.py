@@ -115,6 +115,17 @@ def test_a_newcomer_to_a_stable_group_sends_everybody_back_to_join(bench):
     assert {bench.joined(r).generation for r in [*again, newcomer]} == {leader.generation + 1}
 
 
+def test_a_rebalance_waits_for_who_was_given_an_id(bench):
+    leader, follower = bench.settle()
+    newcomer = bench.join()
+    assert newcomer.error is ErrorCode.MEMBER_ID_REQUIRED
+    requests = [bench.join(member.member_id) for member in (leader, follower)]
+    assert not bench.answers.keys() & set(requests)
+
+    bench.join(newcomer.member_id)
+    assert len(bench.joined(requests[0]).members) == 3
+
+
 def test_those_who_do_not_rejoin_in_time_are_left_behind(bench):
     leader, follower = bench.settle(rebalance_timeout_ms=10_000)
     newcomer = bench.join_at_once(rebalance_timeout_ms=10_000)

@@ -6,7 +6,7 @@ moves as little as it can; `range` gives each member the same slice of every top
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from semel.core.groups.consumer_group import Assignment
@@ -15,8 +15,7 @@ from semel.core.groups.consumer_group import Assignment
 MAX_BALANCING_ROUNDS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Subscriber:
+class Subscriber(NamedTuple):
     member_id: str
     instance_id: str | None
     topics: frozenset[UUID]

@@ -136,8 +136,8 @@ class ConsumerGroup:
         )
 
     def preferred_assignor(self, members: Iterable[ConsumerMember]) -> str | None:
-        votes = Counter(m.server_assignor for m in members if m.server_assignor is not None)
-        return votes.most_common(1)[0][0] if votes else None
+        votes = [m.server_assignor for m in members if m.server_assignor is not None]
+        return Counter(votes).most_common(1)[0][0] if votes else None
 
     def classic_members(self) -> list[ConsumerMember]:
         return [member for member in self.members.values() if member.classic is not None]
