@@ -25,7 +25,7 @@ def handle_with(broker):
     """Puts a handler of the test's own in place of DescribeCluster's (or another's)."""
 
     def put(handle, key=60, version=0):
-        broker._dispatcher._handlers[key, version] = handle
+        broker._dispatcher._find(key, version).handle = handle
 
     return put
 

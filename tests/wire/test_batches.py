@@ -16,7 +16,7 @@ from semel.wire.batches import (
     OldFormatError,
     Record,
     advance_sequence,
-    build_one,
+    build_few,
     control_batch,
     decoded_records,
     header_at,
@@ -320,13 +320,19 @@ def test_random_bodies_end_in_a_protocol_error(body: bytes) -> None:
 
 
 @given(
-    key=st.none() | st.binary(max_size=3000),
-    value=st.none() | st.binary(max_size=3000),
+    records=st.lists(
+        st.tuples(
+            st.none() | st.binary(max_size=3000),
+            st.none() | st.binary(max_size=3000),
+        ),
+        min_size=1,
+    ),
     timestamp=st.integers(0, 2**62),
 )
-def test_a_batch_of_one_is_what_the_builder_builds(
-    key: bytes | None, value: bytes | None, timestamp: int
+def test_a_batch_of_few_is_what_the_builder_builds(
+    records: list[tuple[bytes | None, bytes | None]], timestamp: int
 ) -> None:
     builder = BatchBuilder()
-    builder.append(key, value, timestamp)
-    assert build_one(key, value, timestamp) == builder.build()
+    for key, value in records:
+        builder.append(key, value, timestamp)
+    assert build_few(records, timestamp) == builder.build()

@@ -17,12 +17,15 @@ CLUSTER_NAME = "kafka-cluster"
 class Context:
     """One per connection and client id; reading the parts through the broker keeps them current."""
 
-    __slots__ = ("broker", "client_id", "connection", "principal")
+    __slots__ = ("broker", "client_id", "client_name", "connection", "principal")
 
-    def __init__(self, broker: Broker, connection: Connection, client_id: str | None) -> None:
+    def __init__(
+        self, broker: Broker, connection: Connection, client_id: str | None, client_name: bytes
+    ) -> None:
         self.broker = broker
         self.connection = connection
         self.client_id = client_id
+        self.client_name = client_name  # as it stands in requests, to know it again
         self.principal = "User:ANONYMOUS"
 
     @property

@@ -17,7 +17,7 @@ from semel.broker import api
 from semel.broker.context import Context
 from semel.broker.failures import ApiError, failure
 from semel.wire.errors import ErrorCode, ProtocolError
-from semel.wire.frames import RequestHeader, decode_request, encode_response, peek_request
+from semel.wire.frames import REQUEST_START, Exchange, encode_response, peek_request
 from semel.wire.messages import APIS
 from semel.wire.schema import Message
 
@@ -28,48 +28,71 @@ if TYPE_CHECKING:
 log = logging.getLogger("semel.dispatch")
 
 API_VERSIONS, PRODUCE = 18, 0
-KEY_AND_VERSION = struct.Struct(">hh")
+NAME_AT = REQUEST_START.size
+SIZE_AT = NAME_AT - 2
+
+
+class Route:
+    """Where requests of one API and version go."""
+
+    __slots__ = ("api_key", "exchange", "handle")
+
+    def __init__(self, api_key: int, version: int) -> None:
+        self.api_key = api_key
+        self.exchange = Exchange(api_key, version)
+        self.handle = api.handler(api_key)
 
 
 class Dispatcher:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self._versions = api.versions(broker.settings) | api.BETWEEN_BROKERS
-        self._handlers: dict[tuple[int, int], api.Handler] = {}
+        self._routes: dict[tuple[int, int], Route] = {}
 
     def receive(self, connection: Connection, frame: bytearray) -> None:
         """Start the request in `frame`; its answer goes to the connection now or later."""
         try:
-            kind = KEY_AND_VERSION.unpack_from(frame)
-            handle = self._handlers.get(kind) or self._find(kind)
-            if handle is None:
+            key, version, correlation_id, size = REQUEST_START.unpack_from(frame)
+            route = self._routes.get((key, version)) or self._find(key, version)
+            if route is None:
                 self._refuse(connection, frame)
                 return
-            header, request = decode_request(frame)
+            body_at = NAME_AT + size if size > 0 else NAME_AT
+            name = frame[SIZE_AT:body_at]
+            ctx = connection.state
+            if ctx is None or ctx.client_name != name:
+                ctx = self._meet(connection, frame)
+            exchange = route.exchange
+            request = exchange.decode(frame, body_at)
         except (ProtocolError, struct.error) as problem:
             connection.close(f"malformed request: {problem}")
             return
-        ctx = connection.state
-        if ctx is None or ctx.client_id != header.client_id:
-            ctx = connection.state = Context(self.broker, connection, header.client_id)
         try:
-            answer = handle(ctx, request, header.api_version)
+            answer = route.handle(ctx, request, version)
             if answer is None:
                 return
             if isinstance(answer, Message):
-                connection.reply(encode_response(header.correlation_id, answer, header.api_version))
+                connection.reply(exchange.answer(correlation_id, answer))
                 return
         except Exception as problem:
-            self._answer_failure(connection, header, request, problem)
+            frame_of_failure = self._failure(connection, route, correlation_id, request, problem)
+            if frame_of_failure is not None:
+                connection.reply(frame_of_failure)
             return
-        self._answer_later(connection, header, request, answer)
+        self._answer_later(connection, route, correlation_id, request, answer)
 
-    def _find(self, kind: tuple[int, int]) -> api.Handler | None:
-        key, version = kind
+    def _find(self, key: int, version: int) -> Route | None:
         if version not in self._versions.get(key, ()):
             return None
-        self._handlers[kind] = found = api.handler(key)
+        self._routes[key, version] = found = Route(key, version)
         return found
+
+    def _meet(self, connection: Connection, frame: bytearray) -> Context:
+        """A client whose name was not heard on this connection before, or not last."""
+        header, body_at = peek_request(frame)
+        name = bytes(frame[SIZE_AT:body_at])
+        ctx = connection.state = Context(self.broker, connection, header.client_id, name)
+        return ctx
 
     def _refuse(self, connection: Connection, frame: bytearray) -> None:
         header, _ = peek_request(frame)
@@ -82,54 +105,61 @@ class Dispatcher:
         connection.reply(encode_response(header.correlation_id, unsupported_version(), 0))
 
     def _answer_later(
-        self, connection: Connection, header: RequestHeader, request: Message, answer: Any
+        self,
+        connection: Connection,
+        route: Route,
+        correlation_id: int,
+        request: Message,
+        answer: Any,
     ) -> None:
         """Keep the answer's place; a coroutine holds back the requests after it."""
         is_future = asyncio.isfuture(answer)
         slot = connection.reserve(exclusive=not is_future)
         future = answer if is_future else self.broker.loop.create_task(answer)
-        future.add_done_callback(lambda done: self._finish(slot, header, request, done))
+        future.add_done_callback(
+            lambda done: self._finish(slot, route, correlation_id, request, done)
+        )
 
     def _finish(
-        self, slot: Slot, header: RequestHeader, request: Message, done: asyncio.Future[Any]
+        self,
+        slot: Slot,
+        route: Route,
+        correlation_id: int,
+        request: Message,
+        done: asyncio.Future[Any],
     ) -> None:
         if slot.connection.closed:
             done.cancelled() or done.exception()  # looked at, or asyncio complains about it
             return
         try:
             answer = done.result()
-            frame = answer and encode_response(header.correlation_id, answer, header.api_version)
+            frame = answer and route.exchange.answer(correlation_id, answer)
         except (Exception, asyncio.CancelledError) as problem:
-            frame = self._failure_frame(slot.connection, header, request, problem)
+            frame = self._failure(slot.connection, route, correlation_id, request, problem)
         slot.fill(frame)
 
-    def _answer_failure(
-        self, connection: Connection, header: RequestHeader, request: Message, problem: Exception
-    ) -> None:
-        frame = self._failure_frame(connection, header, request, problem)
-        if frame is not None:
-            connection.reply(frame)
-
-    def _failure_frame(
+    def _failure(
         self,
         connection: Connection,
-        header: RequestHeader,
+        route: Route,
+        correlation_id: int,
         request: Message,
         problem: BaseException,
     ) -> Any:
+        """The frame that says so; None where nobody would read it."""
         code, message = _code_of(problem)
+        version = route.exchange.version
         if not isinstance(problem, ApiError):
             log.error(
                 "a request failed",
                 exc_info=problem,
-                extra={"api": APIS[header.api_key][0], "version": header.api_version},
+                extra={"api": APIS[route.api_key][0], "version": version},
             )
-        if header.api_key == PRODUCE and getattr(request, "acks", 1) == 0:
-            # Nobody reads an answer; as in Kafka, only a closed connection tells of the loss.
+        if route.api_key == PRODUCE and getattr(request, "acks", 1) == 0:
+            # As in Kafka, only a closed connection tells of the loss.
             connection.close("a Produce with acks 0 failed")
             return None
-        answer = failure(request, header.api_version, code, message)
-        return encode_response(header.correlation_id, answer, header.api_version)
+        return route.exchange.answer(correlation_id, failure(request, version, code, message))
 
 
 def _code_of(problem: BaseException) -> tuple[ErrorCode, str | None]:

@@ -22,6 +22,7 @@ from semel.core.partition.state import PartitionState
 from semel.core.partition.verification import Guard
 from semel.store.interface import DURABLE, Log, StorageError, Ticket
 from semel.wire.batches import (
+    NO_PRODUCER_ID,
     NO_TIMESTAMP,
     BatchHeader,
     ControlType,
@@ -204,32 +205,30 @@ class Partition:
     def _write(
         self, batch: BatchHeader, append_time_ms: int, now_ms: int, marker: Marker | None = None
     ) -> Appended | Refusal:
+        log = self.log
+        base_offset = log.next_offset
+        leader_epoch = self.topic.leader_epochs[self.index]
+        patch(batch, base_offset, leader_epoch)
         try:
-            ticket = self._store(batch, now_ms, marker)
+            if leader_epoch != self._epoch_assigned:
+                log.assign_epoch(leader_epoch, base_offset)
+                self._epoch_assigned = leader_epoch
+            ticket = log.append((batch.whole,))
         except StorageError:
             return self._storage_refusal()
         if ticket.error is not None:
             return self._storage_refusal()
         self._last_ticket = ticket
+        if marker is not None:
+            self._apply_marker(marker, batch, now_ms)
+        elif batch.producer_id != NO_PRODUCER_ID:
+            self.state.apply_batch(batch, now_ms)
+        next_offset = base_offset + batch.last_offset_delta + 1
         if ticket.durable:
-            self._durable_to(batch.next_offset)
+            self._durable_to(next_offset)
         else:
-            ticket.add_callback(partial(self._settled, batch.next_offset))
-        return Appended(batch.base_offset, append_time_ms, ticket)
-
-    def _store(self, batch: BatchHeader, now_ms: int, marker: Marker | None) -> Ticket:
-        leader_epoch = self.topic.leader_epochs[self.index]
-        patch(batch, self.log.next_offset, leader_epoch)
-        if leader_epoch != self._epoch_assigned:
-            self.log.assign_epoch(leader_epoch, batch.base_offset)
-            self._epoch_assigned = leader_epoch
-        ticket = self.log.append((batch.view,))
-        if ticket.error is None:
-            if marker is None:
-                self.state.apply_batch(batch, now_ms)
-            else:
-                self._apply_marker(marker, batch, now_ms)
-        return ticket
+            ticket.add_callback(partial(self._settled, next_offset))
+        return Appended(base_offset, append_time_ms, ticket)
 
     def _apply_marker(self, marker: Marker, batch: BatchHeader, now_ms: int) -> None:
         aborted = self.state.apply_marker(marker, batch.base_offset, batch.max_timestamp, now_ms)

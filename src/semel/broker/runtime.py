@@ -23,9 +23,9 @@ from semel.core.partition.verification import Guard
 from semel.store.interface import DURABLE, Ticket
 from semel.wire.batches import (
     NO_PRODUCER_ID,
-    BatchBuilder,
+    Attribute,
     BatchHeader,
-    build_one,
+    build_few,
     parse_marker,
     records_of,
 )
@@ -33,6 +33,7 @@ from semel.wire.errors import ErrorCode
 
 log = logging.getLogger("semel.runtime")
 
+RECORD_FRAMING = 16  # a record's lengths and deltas, at most, among so few
 LARGEST_BATCH = 512 * 1024
 """Half of the default max.message.bytes. A decision that writes more takes several batches."""
 
@@ -92,7 +93,8 @@ class Shard:
                 return command.refused(refusal.error)
             self._apply(machine, decision.records)
         if self._ticket.durable:
-            self._run(decision)
+            for effect in decision.effects:
+                self._run_effect(self, effect)
             return decision.reply
         return self._wait(command, decision)
 
@@ -239,21 +241,31 @@ class Shard:
                 yield record
 
 
-def _batches(entries: list[LogEntry], now_ms: int) -> Iterator[bytearray]:
+def _batches(entries: list[LogEntry], now_ms: int) -> list[bytearray]:
     """A batch belongs to one producer's transaction, or to none."""
-    if len(entries) == 1 and entries[0].producer_id == NO_PRODUCER_ID:
-        yield build_one(entries[0].key, entries[0].value, now_ms)
-        return
-    builder, producer = BatchBuilder(), entries[0][2:]
+    runs = [entries] if len(entries) == 1 else _runs(entries)
+    return [_batch(run, now_ms) for run in runs]
+
+
+def _runs(entries: list[LogEntry]) -> list[list[LogEntry]]:
+    """Neighbours of one producer, and not too many of them."""
+    runs: list[list[LogEntry]] = []
+    producer, size = None, 0
     for entry in entries:
-        if entry[2:] != producer or builder.size > LARGEST_BATCH:
-            yield _built(builder, *producer)
-            builder, producer = BatchBuilder(), entry[2:]
-        builder.append(entry.key, entry.value, now_ms)
-    yield _built(builder, *producer)
+        if entry[2:] != producer or size > LARGEST_BATCH:
+            producer, size = entry[2:], 0
+            runs.append([])
+        runs[-1].append(entry)
+        size += len(entry.key or b"") + len(entry.value or b"") + RECORD_FRAMING
+    return runs
 
 
-def _built(builder: BatchBuilder, producer_id: int, epoch: int) -> bytearray:
-    if producer_id == NO_PRODUCER_ID:
-        return builder.build()
-    return builder.build(producer_id=producer_id, producer_epoch=epoch, transactional=True)
+def _batch(run: list[LogEntry], now_ms: int) -> bytearray:
+    _, _, producer_id, epoch = run[0]
+    return build_few(
+        [entry[:2] for entry in run],
+        now_ms,
+        attributes=0 if producer_id == NO_PRODUCER_ID else Attribute.TRANSACTIONAL,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+    )

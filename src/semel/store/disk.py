@@ -70,15 +70,11 @@ class DiskLog(LogFiles):
     def append(self, batches: Sequence[Buffer]) -> Ticket:
         if self.offline is not None:
             return Ticket(error=self.offline)
-        coming, size = places(batches)
-        if coming[0][0] < self.next_offset:
-            raise ValueError(f"offset {coming[0][0]} is below {self.next_offset}")
-        config = self.config
         segment = self._segments[-1]
         try:
-            if segment.must_roll(coming, size, config, self._store.clock):
-                segment = self._roll()
-            segment.append(batches, coming, size, config)
+            size = segment.append_one(batches[0], self.config) if len(batches) == 1 else 0
+            if not size:
+                segment, size = self._append_any(segment, batches)
         except OSError as error:
             return Ticket(error=self._fail_append(error))
         except StorageError as error:
@@ -89,6 +85,15 @@ class DiskLog(LogFiles):
             return DURABLE
         self._commit.wrote(segment.log.get())
         return self._commit.ticket()
+
+    def _append_any(self, segment: Segment, batches: Sequence[Buffer]) -> tuple[Segment, int]:
+        coming, size = places(batches)
+        if coming[0][0] < self.next_offset:
+            raise ValueError(f"offset {coming[0][0]} is below {self.next_offset}")
+        if segment.must_roll(coming, size, self.config, self._store.clock):
+            segment = self._roll()
+        segment.append(batches, coming, size, self.config)
+        return segment, size
 
     def sync(self) -> Ticket:
         if self.offline is not None:

@@ -8,7 +8,7 @@ import asyncio
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -48,10 +48,14 @@ class LogConfig:
     file_delete_delay_ms: int = 60_000
     max_message_bytes: int = 1048588
 
-    @property
-    def roll_ms(self) -> int:
-        """The active segment is never compacted, so it must not outlive the compaction lag."""
-        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
+    roll_ms: int = field(init=False)
+    """The active segment is never compacted, so it must not outlive the compaction lag."""
+
+    def __post_init__(self) -> None:
+        roll_ms = self.segment_ms
+        if self.compact:
+            roll_ms = min(roll_ms, self.max_compaction_lag_ms)
+        object.__setattr__(self, "roll_ms", roll_ms)
 
 
 class SegmentInfo(NamedTuple):

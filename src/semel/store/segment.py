@@ -135,6 +135,40 @@ class Segment:
             write_all(self.files, file.fd, buffers)
         self.account(coming, config)
 
+    def append_one(self, batch: Buffer, config: LogConfig) -> int:
+        """What nearly every append is: one batch that needs neither a new segment nor an index
+        entry. Returns its size; 0, and nothing done, for all others."""
+        base_offset, length, delta, max_timestamp = _read_place(batch)
+        last_offset = base_offset + delta
+        position = self.size
+        size: int = length + 12
+        if (
+            base_offset < self.next_offset
+            or size != len(batch)
+            or not position
+            or position + size > config.segment_bytes
+            or self.unindexed_bytes > config.index_interval_bytes
+            or self.index_is_full
+            or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
+            or not 0 <= self.first_timestamp >= max_timestamp - config.roll_ms
+        ):
+            return 0
+        file = self.log.get()
+        if self.files.write(file.fd, (batch,)) != size:
+            self.files.truncate(file.fd, position)
+            write_all(self.files, file.fd, (batch,))
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        self.unindexed_bytes += size
+        recent = self.recent
+        recent[base_offset] = position
+        if len(recent) > _REMEMBERED:
+            del recent[next(iter(recent))]
+        self.size = position + size
+        self.next_offset = last_offset + 1
+        return size
+
     def account(self, coming: Sequence[AnyPlace], config: LogConfig) -> None:
         """Take note of batches that now lie at the end of the file."""
         start = position = self.size

@@ -21,7 +21,7 @@ from semel.wire.schema import Message
 
 _API_VERSIONS = 18
 
-_request_start = struct.Struct(">hhih")  # key, version, correlation id, length of the client id
+REQUEST_START = struct.Struct(">hhih")  # key, version, correlation id, length of the client id
 _frame_start = struct.Struct(">ihhih")
 _response_start = struct.Struct(">ii")
 _length = struct.Struct(">i")
@@ -107,8 +107,8 @@ def peek_request(buffer: Buffer, position: int = 0) -> tuple[RequestHeader, int]
     Says enough to answer a request that cannot be decoded, such as one of an unknown version.
     """
     try:
-        key, version, correlation_id, size = _request_start.unpack_from(buffer, position)
-        position += _request_start.size
+        key, version, correlation_id, size = REQUEST_START.unpack_from(buffer, position)
+        position += REQUEST_START.size
         if size < 0:
             return RequestHeader(key, version, correlation_id), position
         end = position + size
@@ -143,6 +143,40 @@ def _request_decoder(api_key: int, version: int, of_views: bool) -> tuple[bool, 
     return found
 
 
+class Exchange:
+    """One version of an API, for those who read and answer many requests of it.
+
+    `decode(buffer, position)` reads a request's body from after its client id.
+    """
+
+    __slots__ = ("_answers_with_tags", "_encode", "_has_tags", "_read", "version")
+
+    def __init__(self, api_key: int, version: int) -> None:
+        request, response = request_class(api_key), response_class(api_key)
+        self.version = version
+        self._has_tags = request.is_flexible(version)
+        self._read = request.decoder(version)
+        self._answers_with_tags = _has_tags(response, version)
+        self._encode = response.encoder(version)
+
+    def decode(self, buffer: bytes | bytearray, position: int) -> Message:
+        if self._has_tags:
+            position = _after_tags(buffer, position)
+        return self._read(buffer, position)[0]
+
+    def answer(self, correlation_id: int, message: Message) -> Frame:
+        """A sealed frame with the response."""
+        frame = Frame(_response_start.pack(0, correlation_id))
+        if self._answers_with_tags:
+            frame.append(0)
+        self._encode(message, frame)
+        if frame.regions:
+            frame.seal()
+        else:
+            _length.pack_into(frame, 0, len(frame) - 4)
+        return frame
+
+
 def encode_request(header: RequestHeader, message: Message) -> Frame:
     """A sealed frame with the header and the request."""
     key, version, name = header.api_key, header.api_version, header.client_id
@@ -160,12 +194,17 @@ def encode_request(header: RequestHeader, message: Message) -> Frame:
 def encode_response(correlation_id: int, message: Message, version: int) -> Frame:
     """A sealed frame with a response."""
     frame = Frame(_response_start.pack(0, correlation_id))
-    # Always the old header: a client asks ApiVersions before it knows what the broker speaks.
-    if version in message.FLEXIBLE and message.API_KEY != _API_VERSIONS:
+    if _has_tags(type(message), version):
         frame.append(0)
     message.encode(frame, version)
     frame.seal()
     return frame
+
+
+def _has_tags(response: type[Message], version: int) -> bool:
+    """Whether the response's header is the newer one. Never that of ApiVersions: a client asks it
+    before it knows what the broker speaks."""
+    return version in response.FLEXIBLE and response.API_KEY != _API_VERSIONS
 
 
 def correlation_id_of(buffer: Buffer, position: int = 0) -> int:
@@ -184,7 +223,7 @@ def decode_response(
     correlation_id = correlation_id_of(buffer, position)
     position += 4
     message_class = response_class(api_key)
-    if version in message_class.FLEXIBLE and api_key != _API_VERSIONS:
+    if _has_tags(message_class, version):
         position = _after_tags(buffer, position)
     message, _ = message_class.decode(buffer, position, version)
     return correlation_id, message

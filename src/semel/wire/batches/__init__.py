@@ -4,7 +4,7 @@ The broker reads headers only; `records_of` is for clients, compaction and the c
 logs, and counts what it decodes (`decoded_records`), so that a test can hold the hot paths to zero.
 """
 
-from semel.wire.batches.builder import BatchBuilder, build_one, encode_record
+from semel.wire.batches.builder import BatchBuilder, build_few, encode_record
 from semel.wire.batches.header import (
     HEADER_SIZE,
     NO_EPOCH,
@@ -42,7 +42,7 @@ __all__ = [
     "OldFormatError",
     "Record",
     "advance_sequence",
-    "build_one",
+    "build_few",
     "control_batch",
     "decoded_records",
     "encode_record",

@@ -9,7 +9,7 @@ from semel.wire.batches.header import (
     NO_SEQUENCE,
     NO_TIMESTAMP,
     Attribute,
-    batch_of_one,
+    batch_around,
     write_header,
 )
 from semel.wire.batches.records import Record
@@ -128,9 +128,8 @@ class BatchBuilder:
         return buffer
 
 
-def build_one(
-    key: bytes | None,
-    value: bytes | None,
+def build_few(
+    records: Iterable[tuple[bytes | None, bytes | None]],
     timestamp: int,
     *,
     attributes: int = 0,
@@ -139,19 +138,27 @@ def build_one(
     base_offset: int = 0,
     leader_epoch: int = NO_EPOCH,
 ) -> bytearray:
-    """A batch of one record: what coordinators write most, in a third of a builder's time."""
-    record = b"".join(
-        (
-            b"\0\0\0",  # attributes, timestamp delta, offset delta
-            _NULL if key is None else _length(key),
-            key or b"",
-            _NULL if value is None else _length(value),
-            value or b"",
-            _NO_HEADERS,
+    """A batch of (key, value) pairs of one time: what coordinators write, in a third of a builder's
+    time."""
+    parts: list[bytes] = []
+    count = 0
+    for key, value in records:
+        record = b"".join(
+            (
+                b"\0\0",  # attributes, timestamp delta
+                _SMALL[count] if count < _SMALL_END else encode_varint(count),
+                _NULL if key is None else _length(key),
+                key or b"",
+                _NULL if value is None else _length(value),
+                value or b"",
+                _NO_HEADERS,
+            )
         )
-    )
-    return batch_of_one(
-        _length(record) + record,
+        parts += (_length(record), record)
+        count += 1
+    return batch_around(
+        b"".join(parts),
+        count,
         timestamp,
         attributes,
         producer_id,

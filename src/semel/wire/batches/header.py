@@ -129,6 +129,14 @@ class BatchHeader:
         return memoryview(self.buffer)[self.position : self.position + self.size]
 
     @property
+    def whole(self) -> Buffer:
+        """The same: the buffer itself, where nothing else is in it."""
+        buffer, size = self.buffer, self.length + _BEFORE_LENGTH_COUNTS
+        if not self.position and len(buffer) == size:
+            return buffer
+        return memoryview(buffer)[self.position : self.position + size]
+
+    @property
     def is_transactional(self) -> bool:
         return self.attributes & _TRANSACTIONAL != 0
 
@@ -270,8 +278,9 @@ def restamp(buffer: bytearray, producer_id: int, producer_epoch: int, base_seque
     _CRC.pack_into(buffer, _CRC_AT, crc32c(memoryview(buffer)[_CRC_COVERS_FROM:]))
 
 
-def batch_of_one(
-    record: bytes,
+def batch_around(
+    records: bytes,
+    count: int,
     timestamp: int,
     attributes: int,
     producer_id: int,
@@ -279,11 +288,11 @@ def batch_of_one(
     base_offset: int,
     leader_epoch: int,
 ) -> bytearray:
-    """The header, for an encoded record that has no sequence, and the record."""
+    """A header, and the encoded records behind it: of one time, and without sequence numbers."""
     covered = _CRC_COVERED.pack(
-        attributes, 0, timestamp, timestamp, producer_id, producer_epoch, NO_SEQUENCE, 1
+        attributes, count - 1, timestamp, timestamp, producer_id, producer_epoch, NO_SEQUENCE, count
     )
-    covered += record
+    covered += records
     length = len(covered) + _CRC_COVERS_FROM - _BEFORE_LENGTH_COUNTS
     start = _CRC_AND_BEFORE.pack(base_offset, length, leader_epoch, 2, crc32c(covered))
     return bytearray(start + covered)

@@ -4,7 +4,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import NamedTuple
 
-from semel.wire.batches.builder import build_one
+from semel.wire.batches.builder import build_few
 from semel.wire.batches.header import NO_EPOCH, Attribute, BatchHeader
 from semel.wire.batches.records import records_of
 from semel.wire.errors import ProtocolError
@@ -48,9 +48,10 @@ def control_batch(
     leader_epoch: int = NO_EPOCH,
 ) -> bytearray:
     """A batch of one record: the marker that Kafka's EndTransactionMarker writes."""
-    return build_one(
-        _COMMIT_KEY if commit else _ABORT_KEY,
-        _END_TRANSACTION_MARKER.pack(_VERSION, coordinator_epoch),
+    key = _COMMIT_KEY if commit else _ABORT_KEY
+    value = _END_TRANSACTION_MARKER.pack(_VERSION, coordinator_epoch)
+    return build_few(
+        ((key, value),),
         timestamp,
         attributes=_MARKER_ATTRIBUTES,
         producer_id=producer_id,
