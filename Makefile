@@ -36,8 +36,10 @@ bench: $(READY)  ## side by side with Apache Kafka; takes a quiet machine
 soak: $(READY)  ## long runs: kill -9 in a loop, the whole crash matrix
 	$(PYTEST) -m "(soak or spark) and not interop" --timeout 3600
 
-sim: $(READY)  ## N seeds of every simulation: make sim N=20000
-	SEMEL_SEEDS=$(N) $(PYTEST) tests/simulation --timeout 7200 -n 2
+sim: $(READY)  ## N worlds of transactions, and in proportion of those that take longer: make sim N=20000
+	SEMEL_SEEDS=$(N) $(PYTEST) -n 2 tests/simulation/test_transaction_worlds.py
+	SEMEL_SEEDS=$$(($(N) / 10)) $(PYTEST) -n 2 tests/simulation/test_client_worlds.py tests/simulation/test_group_crowds.py
+	SEMEL_SEEDS=$$(($(N) / 100)) $(PYTEST) -n 2 tests/simulation/test_consumer_members.py tests/simulation/test_broker_worlds.py
 
 mutants: $(READY)  ## break the code on purpose and see what notices
 	$(BIN)/python tests/mutants/run.py

@@ -30,7 +30,7 @@ from semel.wire.records.consumer_protocol import ConsumerProtocolAssignment
 from semel.wire.schema import Message
 
 VERSIONS = {11: 9, 12: 4, 13: 5, 14: 5, 68: 1}
-PAUSE_S = 0.001  # between heartbeats: how soon a member hears that it must do something
+PAUSE_S = 0.01  # between heartbeats: how soon a member hears that it must do something
 CLIENT_ID = "raw"
 MEMBER_ID = f"{CLIENT_ID}-{uuid.uuid4()}".encode()  # the place of one: brokers give ids like this
 GENERATION = 0x5E_6E_7A_7E

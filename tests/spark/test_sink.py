@@ -4,7 +4,7 @@ import json
 import shutil
 import threading
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +12,7 @@ from pyspark.errors.exceptions.captured import StreamingQueryException
 
 from semel.client.lent import Refused
 from semel.spark import write
-from semel.spark.committer import Committer, refuse_connect, refuse_speculation
+from semel.spark.committer import BatchFailed, Committer, refuse_connect, refuse_speculation
 from semel.spark.ledger import Entry
 from semel.spark.streams import refuse_modes
 
@@ -285,6 +285,44 @@ def test_a_dataframe_is_written_whole_and_once_under_its_name(kafka, spark):
     assert write(rows, kafka.bootstrap, topic, name=f"load-{topic}") == 500
     assert write(rows, kafka.bootstrap, topic, name=f"load-{topic}") == 0
     assert kafka.values(topic) == Counter(str(i) for i in range(500))
+
+
+def test_nulls_are_no_headers_now_and_any_partition(kafka, spark):
+    topic = kafka.topic()
+    earlier = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)
+    rows = spark.range(6, numPartitions=1).selectExpr(
+        "cast(id AS string) AS value",
+        "NULL AS key",
+        "CASE WHEN id > 1 THEN array(named_struct('key', 'h', 'value',"
+        " CASE WHEN id > 3 THEN X'07' END)) END AS headers",
+        f"CASE WHEN id > 2 THEN TIMESTAMP '{earlier.isoformat()}' END AS timestamp",
+        "cast(NULL AS int) AS partition",
+    )
+    assert write(rows, kafka.bootstrap, topic, name=f"nulls-{topic}") == 6
+    found = {int(m.value()): m for m in kafka.messages(topic)}
+    headers = [found[number].headers() for number in range(6)]
+    assert headers == [None] * 2 + [[("h", None)]] * 2 + [[("h", b"\7")]] * 2
+    times = [found[number].timestamp()[1] for number in range(6)]
+    chosen = round(earlier.timestamp() * 1000)
+    assert [when == chosen for when in times] == [False] * 3 + [True] * 3
+    assert min(times[:3]) > chosen
+
+
+def test_a_row_without_a_topic_fails_the_whole_with_that_reason(kafka, spark):
+    """It comes late, when other rows have been written."""
+    topic = kafka.topic(1)
+    named = f"CASE WHEN id < 15000 THEN '{topic}' END AS topic"
+    rows = spark.range(20_000, numPartitions=1).selectExpr("repeat(id, 20) AS value", named)
+    with pytest.raises(BatchFailed, match="a row without a topic"):
+        write(rows, kafka.bootstrap, name=f"odd-{topic}", batch_bytes=1, attempts=1)
+    assert kafka.values(topic) == Counter()
+
+
+def test_a_row_larger_than_the_topic_accepts_is_the_reason_given(kafka, spark):
+    topic = kafka.topic(1)
+    rows = spark.range(1).selectExpr("repeat('x', 3000000) AS value")
+    with pytest.raises(BatchFailed, match="MESSAGE_TOO_LARGE"):
+        write(rows, kafka.bootstrap, topic, name=f"large-{topic}", attempts=1)
 
 
 def test_a_dataframe_that_fails_half_way_is_not_seen_at_all(kafka, spark, tmp_path):

@@ -147,7 +147,8 @@ def pipe(kafka, spark, read, tmp_path):
 
 def test_a_limited_stream_takes_several_batches_and_commits_its_offsets(fill, pipe, kafka):
     rows = fill(100, aborted=20)
-    sink, _ = pipe.run(maxOffsetsPerTrigger="40")
+    more = {"maxRecordsPerTrigger": "60", "maxBytesPerTrigger": "1000000000"}
+    sink, _ = pipe.run(maxOffsetsPerTrigger="40", **more)
     assert sink.committed.batch >= 2
     rows += fill(50)
     sink, _ = pipe.run()
@@ -162,7 +163,7 @@ def test_a_limited_stream_takes_several_batches_and_commits_its_offsets(fill, pi
 
 def test_bytes_per_trigger_limit_a_batch(fill, pipe, kafka):
     rows = fill(200)
-    sink, _ = pipe.run(maxBytesPerTrigger="2000")
+    sink, _ = pipe.run(maxBytesPerTrigger="2000", maxRecordsPerTrigger="100000")
     assert sink.committed.batch >= 2
     assert kafka.values(pipe.output) == Counter(rows)
 

@@ -56,6 +56,13 @@ def test_small_partitions_share_tasks_evenly():
 BASE = {"kafka.bootstrap.servers": "localhost:1"}
 
 
+@pytest.mark.parametrize("limits", [(40, 60), (60, 40), (None, 40), (40, None)])
+def test_the_smaller_of_two_limits_counts(limits):
+    names = ("maxOffsetsPerTrigger", "maxRecordsPerTrigger")
+    given = {name: str(limit) for name, limit in zip(names, limits, strict=True) if limit}
+    assert SourceOptions.of({**BASE, "subscribe": "t", **given}).max_offsets == 40
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

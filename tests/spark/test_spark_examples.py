@@ -1,7 +1,13 @@
 """The examples and the pipeline command, run as a user would."""
 
+import contextlib
 import json
+import os
 import runpy
+import signal
+import subprocess
+import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -85,6 +91,136 @@ def test_a_file_may_name_a_python_function(kafka, spark, given, tmp_path):
     (tmp_path / "shout.py").write_text(SHOUT)
     assert run_file(write(transform=None, function="shout.py:shout")) == 0
     assert kafka.values(sink) == Counter(["TO!", "BE!", "OR!"])
+
+
+def test_a_python_file_may_hold_the_pipeline(kafka, spark, given, tmp_path, capsys):
+    write, _, sink = given
+    settings = tomllib.loads(write(transform=None).read_text())
+    path = tmp_path / "shout_pipeline.py"
+    path.write_text(
+        f"{SHOUT}\nfrom semel.spark import Pipeline\n"
+        f"pipeline = Pipeline(**{settings!r}, transform=shout)\n"
+    )
+    assert run_file(path) == 0
+    assert kafka.values(sink) == Counter(["TO!", "BE!", "OR!"])
+    assert "3 rows in 1 batch," in capsys.readouterr().out
+
+
+def test_a_file_s_tables_reach_the_broker_and_spark(kafka, spark, given, capsys):
+    write, _, sink = given
+    path = write(transform="SELECT key, current_timezone() AS value FROM source")
+    settings = path.read_text()
+    usual = spark.conf.get("spark.sql.session.timeZone")
+    path.write_text(f'{settings}[spark]\n"spark.sql.session.timeZone" = "Asia/Tokyo"\n')
+    assert run_file(path) == 0
+    spark.conf.set("spark.sql.session.timeZone", usual)
+    assert kafka.values(sink) == Counter(["Asia/Tokyo"] * 3)
+    path.write_text(f'{settings}[settings]\n"security.protocol" = "SASL-SSL"\n')
+    assert run_file(path) == 1
+    assert "security.protocol is PLAINTEXT or SSL" in capsys.readouterr().err
+
+
+# Its tasks write and then wait, and the first grant is when the signal comes.
+HELD = """
+import os, pathlib, time
+from semel.spark import Pipeline
+
+hold, number = pathlib.Path({hold!r}), {number}
+
+def held(batches):
+    yield from batches
+    while hold.exists():
+        time.sleep(0.05)
+
+def strike(point, batch):
+    if point == "grant" and hold.exists() and not struck:
+        struck.append(point)
+        os.kill(os.getpid(), number)
+
+struck = []
+pipeline = Pipeline(
+    **{settings!r},
+    transform=lambda rows: rows.select("key", "value").mapInArrow(held, "key string, value string"),
+    sink_options={{"batch_bytes": 1, "at": strike}},
+)
+"""
+
+
+@pytest.fixture
+def held(kafka, tmp_path):
+    """A Python file that is struck in the middle of a batch while the file `hold` is there."""
+
+    def write(number):
+        source, sink = kafka.topic(1), kafka.topic()
+        producer = kafka.producer()
+        # Spark hands on ten thousand at once: the first are written while the last are held.
+        rows = [f"{row:05d}".ljust(50, ".") for row in range(30_000)]
+        for row in rows:
+            producer.produce(source, row, key=row[:5])
+        producer.flush()
+        settings = {
+            "application": f"held-{sink}",
+            "bootstrap": kafka.bootstrap,
+            "source": source,
+            "sink": sink,
+            "checkpoint": str(tmp_path / "checkpoint"),
+        }
+        hold = tmp_path / "hold"
+        hold.touch()
+        path = tmp_path / "held.py"
+        path.write_text(HELD.format(hold=str(hold), number=int(number), settings=settings))
+        return path, hold, sink, rows
+
+    return write
+
+
+def test_a_signal_aborts_the_batch_and_ends_with_a_summary(kafka, spark, held, capsys):
+    path, hold, sink, rows = held(signal.SIGTERM)
+    assert main(["pipeline", "run", str(path)]) == 0
+    screen = capsys.readouterr().out
+    assert "stopped; it goes on from here when started again" in screen
+    assert "0 rows in 0 batches" in screen
+    assert kafka.values(sink) == Counter()
+    written = len(kafka.messages(sink, isolation="read_uncommitted"))
+    hold.unlink()
+    assert run_file(path) == 0
+    assert kafka.values(sink) == Counter(rows)
+    assert written > 0
+
+
+@pytest.mark.soak
+def test_ctrl_c_leaves_no_process_behind(kafka, held):
+    """As on a terminal: every process of the group hears it, and Spark has several."""
+    path, hold, sink, rows = held(0)
+    command = [sys.executable, "-m", "semel.cli", "pipeline", "run", str(path)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:
+        try:
+            while not kafka.messages(sink, isolation="read_uncommitted"):
+                assert running.poll() is None, running.stderr.read()
+            os.killpg(running.pid, signal.SIGINT)
+            screen, errors = running.communicate(timeout=120)
+        finally:
+            left = processes_of(running.pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+    assert (running.returncode, left) == (0, [])
+    assert "stopped; it goes on" in screen
+    assert "Exception" not in errors
+    hold.unlink()
+    assert run_file(path) == 0
+    assert kafka.values(sink) == Counter(rows)
+
+
+def processes_of(session):
+    """What lives of a session; the dead may wait for their parent to ask."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            if os.getsid(int(entry.name)) == session and (entry / "cmdline").read_bytes():
+                found.append((entry / "cmdline").read_bytes())
+    return found
 
 
 def test_a_pipeline_that_fails_says_why_in_a_sentence(kafka, spark, given, capsys):
