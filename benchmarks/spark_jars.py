@@ -5,11 +5,16 @@ from typing import Any
 from semel.spark import session
 from semel.testing.spark_connector import connector_jars
 
+# Spark's word for: no limit, so nothing to measure after each row (docs/spark.md).
+_UNMEASURED = 2**31 - 1
 
-def benchmark_session() -> tuple[Any, bool]:
+
+def benchmark_session(small_rows: bool = False) -> tuple[Any, bool]:
     """A quiet session, and whether `format("kafka")` works in it."""
     jars = connector_jars()
-    more = {"spark__jars": ",".join(map(str, jars))} if jars else {}
+    more: dict[str, Any] = {"spark__jars": ",".join(map(str, jars))} if jars else {}
+    if small_rows:
+        more["spark__sql__execution__arrow__maxBytesPerBatch"] = _UNMEASURED
     spark = session(
         "benchmark",
         "local[2]",

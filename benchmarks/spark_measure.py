@@ -47,9 +47,9 @@ class Stage:
 
 
 @contextmanager
-def stage(broker: str = "semel") -> Iterator[Stage]:
+def stage(broker: str = "semel", small_rows: bool = False) -> Iterator[Stage]:
     with in_memory(), SemelProcess() if broker == "semel" else ApacheKafka(heap="1g") as found:
-        spark, compares = benchmark_session()
+        spark, compares = benchmark_session(small_rows)
         try:
             yield Stage(spark, found.bootstrap, compares)
         finally:

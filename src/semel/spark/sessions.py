@@ -14,6 +14,8 @@ from semel.spark.source import register
 
 _QUIET = Path(__file__).with_name("quiet.properties")
 _LOOPBACK = "127.0.0.1"
+# Rows on their way to Python: with Spark's own 64 MiB, 1 KiB rows took a seventh more CPU time.
+_ARROW_BATCH_BYTES = 2 << 20
 
 
 def session(
@@ -37,6 +39,7 @@ def session(
     if quiet:
         _be_quiet(settings)
     settings.setdefault("spark__python__daemon__module", "semel.spark.daemon")
+    settings.setdefault("spark__sql__execution__arrow__maxBytesPerBatch", _ARROW_BATCH_BYTES)
     builder = SparkSession.builder.appName(application).master(master)
     for name, value in settings.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)
