@@ -178,10 +178,7 @@ class Connection:
                 if self._take(frame) and len(frame) <= LARGEST_SPARE:
                     self._limits.spare = frame
         self._receiving = False
-        if self._out:
-            self._limits.watcher.flush_later(self)
-        else:
-            self.flush()
+        self._flush()
 
     def _room(self) -> memoryview:
         """Where the next bytes go."""
@@ -356,14 +353,14 @@ class Connection:
     def _plan_flush(self) -> None:
         if not self._flush_planned:
             self._flush_planned = True
-            self._loop.call_soon(self.flush)
+            self._loop.call_soon(self._flush)
 
     def _as_sendable(self, region: Region) -> Any:
         if region.fd < 0 or len(region) < SMALLEST_SENDFILE:
             return bytes(region)
         return Stretch(region)
 
-    def flush(self) -> None:
+    def _flush(self) -> None:
         """Send what is ready, then start what was held back, as long as the socket takes it."""
         self._flush_planned = False
         while True:
@@ -435,7 +432,7 @@ class Connection:
         self.active_at = self._loop.time()
         self._blocked = False
         self._limits.watcher.want(self._socket.fileno(), self._reading, False)
-        self.flush()
+        self._flush()
 
     # Back-pressure
 

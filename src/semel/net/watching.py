@@ -15,13 +15,10 @@ import selectors
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-_FLUSH = 0  # no event of epoll's
-
 
 class Watched(Protocol):
     def readable(self) -> None: ...
     def writable(self) -> None: ...
-    def flush(self) -> None: ...
 
 
 class Watcher(Protocol):
@@ -32,9 +29,6 @@ class Watcher(Protocol):
         """Change what is told."""
 
     def forget(self, fd: int) -> None: ...
-
-    def flush_later(self, watched: Watched) -> None:
-        """It has something to send; `flush` it, at the latest when this turn is over."""
 
 
 def watcher_of(loop: asyncio.AbstractEventLoop) -> Watcher:
@@ -72,9 +66,6 @@ class LoopWatcher:
             self._loop.remove_reader(fd)
             self._loop.remove_writer(fd)
 
-    def flush_later(self, watched: Watched) -> None:
-        watched.flush()
-
 
 class ServerLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
@@ -92,7 +83,6 @@ class DirectSelector(selectors.BaseSelector):
         self._epoll = select.epoll()
         self._epoll.register(self._usual_fd, select.EPOLLIN)
         self._watched: dict[int, Watched] = {}
-        self._unflushed: list[Watched] = []
 
     # For connections
 
@@ -107,11 +97,6 @@ class DirectSelector(selectors.BaseSelector):
         if self._watched.pop(fd, None) is not None:
             self._epoll.unregister(fd)
 
-    def flush_later(self, watched: Watched) -> None:
-        """After all that came in with one `select`: the clients that an answer wakes up would take
-        the processor, and its caches, from the requests of the others."""
-        self._unflushed.append(watched)
-
     # For asyncio
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -122,16 +107,10 @@ class DirectSelector(selectors.BaseSelector):
                 self._tell(watched, event)
             elif fd == self._usual_fd:
                 usual = self._usual.select(0)
-        for watched in self._unflushed:
-            self._tell(watched, _FLUSH)
-        self._unflushed.clear()
         return usual
 
     def _tell(self, watched: Watched, event: int) -> None:
         try:
-            if event == _FLUSH:
-                watched.flush()
-                return
             if event & select.EPOLLOUT:
                 watched.writable()
             if event & ~select.EPOLLOUT:
