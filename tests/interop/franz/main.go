@@ -150,7 +150,12 @@ func transactSession(bootstrap, from, to, group, id string, more ...kgo.Opt) (*k
 // copyInTransaction says how many records it has copied: none if a rebalance came in between.
 func copyInTransaction(ctx context.Context, session *kgo.GroupTransactSession) (int, error) {
 	fetches := session.PollFetches(ctx)
-	if err := fetches.Err0(); err != nil {
+	var notJoined *kgo.ErrGroupSession
+	if err := fetches.Err0(); errors.As(err, &notJoined) {
+		// A member of the newer protocol came while this one was joining: brokers say
+		// REBALANCE_IN_PROGRESS then, and franz-go tells us so and joins again.
+		return 0, nil
+	} else if err != nil {
 		return 0, err
 	}
 	if err := session.Begin(); err != nil {
