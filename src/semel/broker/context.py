@@ -20,7 +20,7 @@ class Context:
     __slots__ = ("broker", "client_id", "client_name", "connection", "principal")
 
     def __init__(
-        self, broker: Broker, connection: Connection, client_id: str | None, client_name: bytes
+        self, broker: Broker, connection: Connection, client_id: str | None, client_name: bytearray
     ) -> None:
         self.broker = broker
         self.connection = connection

@@ -61,7 +61,7 @@ class Dispatcher:
             name = frame[SIZE_AT:body_at]
             ctx = connection.state
             if ctx is None or ctx.client_name != name:
-                ctx = self._meet(connection, frame)
+                ctx = self._meet(connection, frame, name)
             exchange = route.exchange
             request = exchange.decode(frame, body_at)
         except (ProtocolError, struct.error) as problem:
@@ -87,10 +87,9 @@ class Dispatcher:
         self._routes[key, version] = found = Route(key, version)
         return found
 
-    def _meet(self, connection: Connection, frame: bytearray) -> Context:
+    def _meet(self, connection: Connection, frame: bytearray, name: bytearray) -> Context:
         """A client whose name was not heard on this connection before, or not last."""
-        header, body_at = peek_request(frame)
-        name = bytes(frame[SIZE_AT:body_at])
+        header, _ = peek_request(frame)
         ctx = connection.state = Context(self.broker, connection, header.client_id, name)
         return ctx
 

@@ -93,8 +93,7 @@ class Shard:
                 return command.refused(refusal.error)
             self._apply(machine, decision.records)
         if self._ticket.durable:
-            for effect in decision.effects:
-                self._run_effect(self, effect)
+            self._run(decision)
             return decision.reply
         return self._wait(command, decision)
 

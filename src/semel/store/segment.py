@@ -161,10 +161,7 @@ class Segment:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
         self.unindexed_bytes += size
-        recent = self.recent
-        recent[base_offset] = position
-        if len(recent) > _REMEMBERED:
-            del recent[next(iter(recent))]
+        self.remember(base_offset, position)
         self.size = position + size
         self.next_offset = last_offset + 1
         return size
@@ -172,7 +169,6 @@ class Segment:
     def account(self, coming: Sequence[AnyPlace], config: LogConfig) -> None:
         """Take note of batches that now lie at the end of the file."""
         start = position = self.size
-        recent = self.recent
         for base_offset, last_offset, max_timestamp, begin, size in coming:
             position = start + begin
             if max_timestamp > self.max_timestamp:
@@ -183,9 +179,7 @@ class Segment:
             elif not position:
                 self.first_timestamp = max_timestamp
             self.unindexed_bytes += size
-            recent[base_offset] = position
-            if len(recent) > _REMEMBERED:
-                del recent[next(iter(recent))]
+            self.remember(base_offset, position)
         self.size = position + size
         self.next_offset = last_offset + 1
 

@@ -11,7 +11,7 @@ What stands after a message in its frame is ignored, as Apache Kafka does.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sized
+from collections.abc import Sized
 from typing import Any
 
 from semel.wire.errors import ProtocolError
@@ -125,22 +125,10 @@ def peek_request(buffer: Buffer, position: int = 0) -> tuple[RequestHeader, int]
 def decode_request(buffer: Buffer, position: int = 0) -> tuple[RequestHeader, Message]:
     """The request in a frame, given from after the length. Unknown APIs are ProtocolErrors."""
     header, position = peek_request(buffer, position)
-    kind = header.api_key, header.api_version, type(buffer) is memoryview
-    flexible, decode = _request_decoders.get(kind) or _request_decoder(*kind)
-    if flexible:
+    message_class, version = request_class(header.api_key), header.api_version
+    if message_class.is_flexible(version):
         position = _after_tags(buffer, position)
-    return header, decode(buffer, position)[0]
-
-
-_Decoder = Callable[[Buffer, int], tuple[Message, int]]
-_request_decoders: dict[tuple[int, int, bool], tuple[bool, _Decoder]] = {}
-
-
-def _request_decoder(api_key: int, version: int, of_views: bool) -> tuple[bool, _Decoder]:
-    message_class = request_class(api_key)
-    found = message_class.is_flexible(version), message_class.decoder(version, of_views)
-    _request_decoders[api_key, version, of_views] = found
-    return found
+    return header, message_class.decode(buffer, position, version)[0]
 
 
 class Exchange:
@@ -170,10 +158,7 @@ class Exchange:
         if self._answers_with_tags:
             frame.append(0)
         self._encode(message, frame)
-        if frame.regions:
-            frame.seal()
-        else:
-            _length.pack_into(frame, 0, len(frame) - 4)
+        frame.seal()
         return frame
 
 

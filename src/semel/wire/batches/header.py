@@ -131,10 +131,9 @@ class BatchHeader:
     @property
     def whole(self) -> Buffer:
         """The same: the buffer itself, where nothing else is in it."""
-        buffer, size = self.buffer, self.length + _BEFORE_LENGTH_COUNTS
-        if not self.position and len(buffer) == size:
-            return buffer
-        return memoryview(buffer)[self.position : self.position + size]
+        if not self.position and len(self.buffer) == self.size:
+            return self.buffer
+        return self.view
 
     @property
     def is_transactional(self) -> bool:
