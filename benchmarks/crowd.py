@@ -21,6 +21,7 @@ from semel.core.transactions.states import TxnState
 NUMBERS = (100, 1_000, 10_000, 100_000)
 OPEN_ONE_IN = 10
 SAMPLES = 500
+TIME, MEMORY = "time per transaction, µs", "memory per id, bytes"
 PARTITIONS = frozenset({("t", 0)})
 
 
@@ -28,17 +29,18 @@ def run() -> None:
     with tempfile.TemporaryDirectory() as data:
         costs = asyncio.run(_grow(data))
         asyncio.run(_load(data))
-    chart.save(
-        RESULTS.with_name("crowd.svg"),
-        "Many transactional ids, one in ten with an open transaction",
-        "ids known",
-        "µs per transaction, and bytes of memory per id",
-        costs,
-    )
+    for unit, points in costs.items():
+        chart.save(
+            RESULTS.with_name(f"crowd-{unit.split()[0]}.svg"),
+            "Many transactional ids, one in ten with an open transaction",
+            "ids known",
+            unit,
+            {"Semel": points},
+        )
 
 
 async def _grow(data: str) -> dict[str, list[tuple[float, float]]]:
-    costs: dict[str, list[tuple[float, float]]] = {"µs": [], "bytes": []}
+    costs: dict[str, list[tuple[float, float]]] = {TIME: [], MEMORY: []}
     print("     ids    open  transaction    memory    sweep for timeouts")
     async with Broker(data) as broker:
         broker.catalog.create_topic("t", 1)
@@ -57,8 +59,8 @@ async def _grow(data: str) -> dict[str, list[tuple[float, float]]]:
             sweep_ms = (time.perf_counter() - began) * 1000
             opened = sum(txn.state is TxnState.ONGOING for txn in broker.transactions.known())
             memory_mb = _memory_mb() - before_mb
-            costs["µs"].append((known, cost_us))
-            costs["bytes"].append((known, memory_mb * 1e6 / known))
+            costs[TIME].append((known, cost_us))
+            costs[MEMORY].append((known, memory_mb * 1e6 / known))
             print(f"{known:8} {opened:7} {cost_us:9.0f} µs {memory_mb:6.0f} MB {sweep_ms:9.1f} ms")
     return costs
 
