@@ -139,6 +139,18 @@ class Groups:
         self._arm(shard)
         return reply
 
+    def submit_all(self, commands: list[Any]) -> list[Any]:
+        """The replies to several commands: of one group, in one batch of its log."""
+        if not commands:
+            return []
+        group_id = commands[0].group_id
+        if any(command.group_id != group_id for command in commands):
+            return [self.submit(command.group_id, command) for command in commands]
+        shard = self.shard_of(group_id)
+        replies = shard.submit_all(commands)
+        self._arm(shard)
+        return replies
+
     def submit_patiently(
         self, group_id: str, command: Callable[[int], Any], respond: Callable[[Any], Any]
     ) -> Any:
