@@ -97,6 +97,7 @@ class ConsumerGroupHeartbeat:
     fresh_member_id: str = ""
     session_timeout_ms: int | None = None  # the group's own settings, where it has some
     heartbeat_interval_ms: int | None = None
+    only_introduces: bool = False  # it joins, and is led to its partitions by a second one
 
     def refused(self, error: ErrorCode, message: str | None = None) -> HeartbeatReply:
         return HeartbeatReply(error, message)
