@@ -45,6 +45,7 @@ from semel.core.groups.replies import (
 from semel.core.groups.settings import GroupSettings
 from semel.core.groups.topics import TopicInfo, Topics
 from semel.core.machine import Decision, LogEntry
+from semel.wire.errors import ErrorCode
 
 _NAMES = UUID(int=848)
 
@@ -258,10 +259,18 @@ class GroupBench:
 
     def offset(self, topic: str = "t", partition: int = 0, group_id: str = "g") -> int:
         """The committed offset; -1 if there is none."""
-        asked = ((topic, topic_id(topic), (partition,)),)
-        reply = self.coordinator.decide(OffsetFetch(group_id, asked), self.now_ms).reply
-        committed: int = reply.topics[0][2][0].offset
+        committed: int = self._fetched(topic, partition, group_id, False).offset
         return committed
+
+    def is_stable(self, topic: str = "t", partition: int = 0, group_id: str = "g") -> bool:
+        """Whether no transaction that is still open would change the offset."""
+        error = self._fetched(topic, partition, group_id, True).error
+        return error is not ErrorCode.UNSTABLE_OFFSET_COMMIT
+
+    def _fetched(self, topic: str, partition: int, group_id: str, require_stable: bool) -> Any:
+        asked = ((topic, topic_id(topic), (partition,)),)
+        command = OffsetFetch(group_id, asked, require_stable=require_stable)
+        return self.coordinator.decide(command, self.now_ms).reply.topics[0][2][0]
 
 
 def _check_counts(group: ClassicGroup) -> None:
