@@ -185,7 +185,7 @@ class Collector:
         self.spare = None
         self.frames = []
 
-    def finish(self, connection):
+    def finish(self):
         pass
 
     def receive(self, connection, frame):

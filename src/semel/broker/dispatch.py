@@ -78,7 +78,7 @@ class Dispatcher:
             first = self._gathered[0]
             is_other = first[0] is not ctx or first[1] is not route
             if is_other or len(self._gathered) >= MOST_GATHERED:
-                self.finish(connection)
+                self.finish()
         if route.handle_many is not None:
             self._gathered.append((ctx, route, correlation_id, request))
             return
@@ -94,12 +94,13 @@ class Dispatcher:
             return
         self._answer_later(connection, route, correlation_id, request, answer)
 
-    def finish(self, connection: Connection) -> None:
+    def finish(self) -> None:
         """All that was read in one go has been given to `receive`: answer what was gathered."""
         if not self._gathered:
             return
         gathered, self._gathered = self._gathered, []
         ctx, route, _, _ = gathered[0]
+        connection = ctx.connection
         try:
             assert route.handle_many is not None
             requests = [request for _, _, _, request in gathered]

@@ -55,7 +55,8 @@ class Joining:
                 replies = self._replies(commands)
             except Exception as problem:
                 for future in futures:
-                    future.set_exception(problem)
+                    if not future.done():
+                        future.set_exception(problem)
                 continue
             for future, reply in zip(futures, replies, strict=True):
                 _pass_on(reply, future)

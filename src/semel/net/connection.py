@@ -69,7 +69,7 @@ class Limits(Protocol):
     watcher: Watcher
     spare: bytearray | None
     receive: Callable[[Connection, bytearray], None]
-    finish: Callable[[Connection], None]
+    finish: Callable[[], None]
 
     @property
     def max_frame_size(self) -> int: ...
@@ -179,7 +179,7 @@ class Connection:
                 frame, self._frame = self._frame, None
                 if self._take(frame) and len(frame) <= LARGEST_SPARE:
                     self._limits.spare = frame
-        self._limits.finish(self)
+        self._limits.finish()
         self._receiving = False
         self._flush()
 
@@ -383,7 +383,7 @@ class Connection:
             frame = self._inbox.popleft()
             self._request_size = len(frame)
             self._limits.receive(self, frame)
-        self._limits.finish(self)
+        self._limits.finish()
         self._receiving = False
 
     def _send_some(self) -> None:

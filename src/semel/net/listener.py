@@ -42,7 +42,7 @@ class Listener:
         self,
         receive: Callable[[Connection, bytearray], None],
         limits: ListenerLimits | None = None,
-        finish: Callable[[Connection], None] = lambda connection: None,
+        finish: Callable[[], None] = lambda: None,
     ) -> None:
         self.receive = receive
         self.finish = finish
