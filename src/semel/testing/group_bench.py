@@ -17,6 +17,7 @@ from semel.core.groups.commands import (
     Command,
     ConsumerGroupHeartbeat,
     Heartbeat,
+    Introduction,
     JoinGroup,
     Loaded,
     OffsetCommit,
@@ -209,25 +210,26 @@ class GroupBench:
         group_id: str = "g",
         **fields: Any,
     ) -> HeartbeatReply:
-        """A ConsumerGroupHeartbeat; epoch 0 joins with all that joining needs."""
+        """A ConsumerGroupHeartbeat; epoch 0 joins with all that joining needs. With
+        `only_introduces`, no more than the introduction of one who comes with others."""
         if epoch == 0:
             fields.setdefault("rebalance_timeout_ms", 60_000)
             owned = owned or {}
             topics = (
                 ["t"] if topics is None and not fields.get("subscribed_topic_regex") else topics
             )
-        reply = self.do(
-            ConsumerGroupHeartbeat(
-                group_id,
-                member_id,
-                epoch,
-                subscribed_topic_names=None if topics is None else tuple(topics),
-                owned=None
-                if owned is None
-                else tuple((topic_id(name), tuple(p)) for name, p in owned.items()),
-                **fields,
-            )
+        only_introduces = fields.pop("only_introduces", False)
+        heartbeat = ConsumerGroupHeartbeat(
+            group_id,
+            member_id,
+            epoch,
+            subscribed_topic_names=None if topics is None else tuple(topics),
+            owned=None
+            if owned is None
+            else tuple((topic_id(name), tuple(p)) for name, p in owned.items()),
+            **fields,
         )
+        reply = self.do(Introduction(group_id, heartbeat) if only_introduces else heartbeat)
         assert isinstance(reply, HeartbeatReply)
         return reply
 

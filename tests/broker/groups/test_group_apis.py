@@ -299,7 +299,7 @@ def heartbeat(**fields):
     return ConsumerGroupHeartbeatRequest(**(given | fields))
 
 
-async def test_consumers_that_join_in_one_turn_are_assigned_once(broker, speak, topic):
+async def test_consumers_that_join_in_one_go_are_assigned_once(broker, speak, topic):
     await speak.ask(heartbeat(group_id="other"), 1)  # the coordinator is there
     for member in ("a", "b"):
         speak.ask.send(heartbeat(member_id=member), 1)

@@ -38,24 +38,11 @@ from semel.wire.errors import ErrorCode
 
 def heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> HeartbeatReply:
     is_joining = command.member_epoch == 0
-    group = _group(draft, command.group_id, is_joining)
-    check_size(draft, group, command.member_id)
-    member_id = command.member_id or command.fresh_member_id
     reported = _reported(command)
-    known = (
-        _dynamic_member(group, member_id, command, reported)
-        if command.instance_id is None
-        else static_member(
-            draft, group, member_id, command.instance_id, is_joining, command, reported
-        )
-    )
-    member = _as_said(known, command)
-    if command.only_introduces:
-        introduce(draft, group, known, member)
-    else:
-        member = settle(draft, group, known, member, reported)
+    group, known = _met(draft, command, reported)
+    member = settle(draft, group, known, _as_said(known, command), reported)
     timeout_ms = command.session_timeout_ms or draft.settings.consumer_session_timeout_ms
-    draft.set_timer(session_key(group.group_id, member_id), timeout_ms)
+    draft.set_timer(session_key(group.group_id, member.member_id), timeout_ms)
     is_full = (
         command.rebalance_timeout_ms != -1
         and (
@@ -71,6 +58,28 @@ def heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> HeartbeatReply:
         member.epoch,
         _heartbeat_interval_ms(draft, group, member, command),
         {t: sorted(p) for t, p in member.assigned.items()} if must_tell else None,
+    )
+
+
+def introduction(draft: Draft, command: ConsumerGroupHeartbeat) -> HeartbeatReply:
+    """The first of the three things only; a heartbeat of the same member follows at once."""
+    group, known = _met(draft, command, _reported(command))
+    introduce(draft, group, known, _as_said(known, command))
+    return HeartbeatReply(ErrorCode.NONE)
+
+
+def _met(
+    draft: Draft, command: ConsumerGroupHeartbeat, reported: Reported
+) -> tuple[ConsumerGroup, ConsumerMember]:
+    """The group, and the member as it was so far."""
+    is_joining = command.member_epoch == 0
+    group = _group(draft, command.group_id, is_joining)
+    check_size(draft, group, command.member_id)
+    member_id = command.member_id or command.fresh_member_id
+    if command.instance_id is None:
+        return group, _dynamic_member(group, member_id, command, reported)
+    return group, static_member(
+        draft, group, member_id, command.instance_id, is_joining, command, reported
     )
 
 
