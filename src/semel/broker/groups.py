@@ -138,7 +138,7 @@ class Groups:
     def submit(self, group_id: str, command: Any, guard: Any = None) -> Any:
         """The reply, or a future of it."""
         shard = self.shard_of(group_id)
-        if self._joining and (group_id, getattr(command, "member_id", None)) in self._joining:
+        if self._joining and self._joining.has(group_id, getattr(command, "member_id", "")):
             self._joining.finish()  # it goes on before it was answered: first things first
         reply = shard.submit(command, guard)
         self._arm(shard)

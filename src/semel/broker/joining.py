@@ -28,9 +28,8 @@ class Joining:
         self._first_at = self._last_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
-    def __contains__(self, key: tuple[str, str]) -> bool:
-        """Whether this member of this group is among them."""
-        return key in self._now
+    def has(self, group_id: str, member_id: str | None) -> bool:
+        return (group_id, member_id) in self._now
 
     def __bool__(self) -> bool:
         return bool(self._now)

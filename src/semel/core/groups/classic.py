@@ -241,7 +241,7 @@ def join_deadline(draft: Draft, group: ClassicGroup) -> None:
             draft.set_timer(join_key(group.group_id), next_ms)
             return
         group.initial_delay = None
-        patience_ms = group.state_since_ms + NEWCOMER_PATIENCE_MS - draft.now_ms
+        patience_ms = (group.state_since_ms or 0) + NEWCOMER_PATIENCE_MS - draft.now_ms
         if group.pending_members and patience_ms > 0:
             draft.set_timer(join_key(group.group_id), patience_ms)
             return
