@@ -15,7 +15,9 @@ from uuid import UUID
 from semel.core.groups import embedded
 from semel.core.groups.classic_group import ClassicGroup
 from semel.core.groups.commands import Heartbeat, LeaveGroup, OffsetCommit, OffsetToCommit
+from semel.core.groups.consumer_group import ConsumerGroup
 from semel.core.groups.replies import HeartbeatReply, JoinReply, SyncReply
+from semel.core.groups.states import ClassicState
 from semel.testing.group_bench import GroupBench, topic_id
 from semel.testing.group_ghosts import Ghost, Ghosts
 from semel.wire.errors import ErrorCode
@@ -116,6 +118,7 @@ class ClassicActor(Actor):
         super().__init__(world, name, instance_id)
         self.waits_for: int | None = None
         self.joined: JoinReply | None = None
+        self.dawdles = False  # lives, but never asks for its assignment
 
     def step(self) -> None:
         if self.waits_for is not None:
@@ -123,7 +126,7 @@ class ClassicActor(Actor):
         elif self.joined is None:
             self._join()
         elif not self.owned and self.epoch == 0:
-            self._sync()
+            self._dawdle() if self.dawdles else self._sync()
         elif self.bench.now_ms >= self.next_beat_ms:
             self._beat()
         elif self.dice.random() < 0.3:
@@ -177,6 +180,7 @@ class ClassicActor(Actor):
         match reply.error:
             case ErrorCode.NONE:
                 self.joined, self.member_id = reply, reply.member_id
+                self.dawdles = not self.world.is_calm and self.dice.random() < 0.05
             case ErrorCode.MEMBER_ID_REQUIRED:
                 self.member_id = reply.member_id
             case ErrorCode.REBALANCE_IN_PROGRESS:
@@ -213,6 +217,15 @@ class ClassicActor(Actor):
         self.next_beat_ms = self.bench.now_ms + 3_000
         self.world.note_owner(self)
 
+    def _dawdle(self) -> None:
+        assert self.joined is not None
+        generation = self.joined.generation
+        if self.bench.now_ms >= self.next_beat_ms and self.world.ask(
+            Heartbeat("g", generation, self.member_id, self.instance_id)
+        ):
+            self.next_beat_ms = self.bench.now_ms + 3_000
+            self._fail(self.bench.last.reply.error)
+
     def _beat(self) -> None:
         self.next_beat_ms = self.bench.now_ms + 3_000
         if self.world.ask(Heartbeat("g", self.epoch, self.member_id, self.instance_id)):
@@ -232,6 +245,7 @@ class ConsumerActor(Actor):
         super().__init__(world, name, instance_id)
         self.member_id = world.fresh_id(name)
         self.tells_all = True  # as clients do when they join, and after an answer was lost
+        self.clings = False  # goes on with what it was told to give up, until it is thrown out
 
     def step(self) -> None:
         if self.epoch <= 0 or self.bench.now_ms >= self.next_beat_ms:
@@ -248,7 +262,7 @@ class ConsumerActor(Actor):
         self._reset()
 
     def _reset(self) -> None:
-        self.owned, self.epoch = set(), 0
+        self.owned, self.epoch, self.clings = set(), 0, False
         self.member_id = self.world.fresh_id(self.name)
 
     def _beat(self) -> None:
@@ -261,7 +275,7 @@ class ConsumerActor(Actor):
         if self.tells_all:
             return
         if reply.error is not NONE:
-            self.owned, self.epoch = set(), 0
+            self.owned, self.epoch, self.clings = set(), 0, False
             if reply.error is ErrorCode.FENCED_INSTANCE_ID:
                 self._reset()
             self.next_beat_ms = self.bench.now_ms + 1_000
@@ -285,6 +299,10 @@ class ConsumerActor(Actor):
     def _reconcile(self, assignment: dict[UUID, list[int]]) -> None:
         told = set(assignment.get(topic_id(TOPIC), []))
         if self.owned - told:
+            if not self.world.is_calm and self.dice.random() < 0.1:
+                self.clings = True
+            if self.clings:
+                return
             self.owned &= told
             self.next_beat_ms = self.bench.now_ms  # say at once that it has let go
         else:
@@ -330,6 +348,16 @@ class GroupWorld:
         for actor in self.actors:
             actor.forget()
 
+    def _heard(self) -> Any:
+        """What members of a settled group rely on."""
+        group = self.bench.group()
+        if isinstance(group, ConsumerGroup):
+            return group.epoch, group.assignment_epoch, group.target, group.members
+        if group is None or group.state is not ClassicState.STABLE:
+            return None
+        assignments = {m.member_id: m.assignment for m in group.members.values()}
+        return group.generation, group.leader, assignments, group.static_members
+
     # The rules
 
     def note_owner(self, actor: Actor) -> None:
@@ -340,6 +368,17 @@ class GroupWorld:
             owner = self.owners.setdefault(key, actor.member_id)
             is_successor = actor.instance_id is not None and owner != actor.member_id
             assert owner == actor.member_id or is_successor, f"{key}: {owner}, {actor.member_id}"
+        self._check_beliefs(actor)
+
+    def _check_beliefs(self, actor: Actor) -> None:
+        """In a consumer group nobody is given what a member goes on with: it must let go first."""
+        group = self.bench.group()
+        if not isinstance(group, ConsumerGroup):
+            return
+        for other in self.actors:
+            if other is not actor and other.epoch > 0 and other.member_id in group.members:
+                both = actor.owned & other.owned
+                assert not both, f"{actor.ghost()} was given {both} of {other.ghost()}"
 
     def check_offsets(self) -> None:
         for partition in range(PARTITIONS):
@@ -388,7 +427,9 @@ class GroupWorld:
             number = self.actors.index(actor)
             self.actors[number] = self._new_actor(number)
         elif roll < 0.95:
+            before = self._heard()
             self.crash()
+            assert before in (None, self._heard()), "what was heard is gone after a reload"
         else:
             producer_id, commit = self.dice.randrange(3), self.dice.random() < 0.5
             self.bench.end(producer_id, commit)

@@ -42,8 +42,11 @@ class Ghosts:
     def speak(self) -> None:
         if not self._known:
             return
-        dice = self.world.dice
-        ghost = dice.choice(self._known)
+        dice, group = self.world.dice, self.world.bench.group()
+        # Those whose members are still there are the most likely to be believed.
+        members = group.members if group is not None and dice.random() < 0.6 else {}
+        near = [ghost for ghost in self._known if ghost.member_id in members]
+        ghost = dice.choice(near or self._known)
         partition, offset = dice.choice(sorted(ghost.owned)), dice.randrange(1_000_000)
         roll = dice.random()
         if roll < 0.4:
