@@ -42,12 +42,9 @@ class Ghosts:
     def speak(self) -> None:
         if not self._known:
             return
-        dice, group = self.world.dice, self.world.bench.group()
-        # Those whose members are still there are the most likely to be believed.
-        members = group.members if group is not None and dice.random() < 0.6 else {}
-        near = [ghost for ghost in self._known if ghost.member_id in members]
-        ghost = dice.choice(near or self._known)
-        partition, offset = dice.choice(sorted(ghost.owned)), dice.randrange(1_000_000)
+        dice = self.world.dice
+        ghost, partition = dice.choice(self._likely() or self._all())
+        offset = dice.randrange(1_000_000)
         roll = dice.random()
         if roll < 0.4:
             self._commit(ghost, partition, offset)
@@ -56,6 +53,24 @@ class Ghosts:
         elif ghost.member_id not in {actor.member_id for actor in self.world.actors}:
             # A living member's own heartbeats come in order: one connection carries them.
             self._beat(ghost)
+
+    def _all(self) -> list[tuple[Ghost, int]]:
+        return [(ghost, partition) for ghost in self._known for partition in sorted(ghost.owned)]
+
+    def _likely(self) -> list[tuple[Ghost, int]]:
+        """Half of the time only those that might be believed: their members are still there, or
+        even hold the partition again, given to them anew since."""
+        group, roll = self.world.bench.group(), self.world.dice.random()
+        if group is None or roll < 0.5:
+            return []
+        near = [(ghost, p) for ghost, p in self._all() if ghost.member_id in group.members]
+        if isinstance(group, ClassicGroup) or roll < 0.75:
+            return near
+        return [(ghost, p) for ghost, p in near if self._was_given_anew(ghost, group, p)] or near
+
+    def _was_given_anew(self, ghost: Ghost, group: ConsumerGroup, partition: int) -> bool:
+        given_in = group.members[ghost.member_id].given_in(topic_id(self.topic), partition)
+        return given_in is not None and given_in > ghost.epoch
 
     def _commit(self, ghost: Ghost, partition: int, offset: int) -> None:
         wanted = OffsetToCommit(self.topic, partition, offset, topic_id=topic_id(self.topic))
