@@ -149,7 +149,7 @@ class Groups:
         if not commands:
             return []
         group_id = commands[0].group_id
-        if any(command.group_id != group_id for command in commands):
+        if self._joining or any(command.group_id != group_id for command in commands):
             return [self.submit(command.group_id, command) for command in commands]
         shard = self.shard_of(group_id)
         replies = shard.submit_all(commands)
@@ -157,7 +157,7 @@ class Groups:
         return replies
 
     def join(self, command: ConsumerGroupHeartbeat) -> asyncio.Future[Any]:
-        """A new member of a consumer group, together with all others that come in this turn."""
+        """A new member of a consumer group, together with all others that come just now."""
         return self._joining.add(command, self.broker.loop)
 
     def submit_patiently(

@@ -267,12 +267,12 @@ async def test_groups_are_listed_described_and_deleted(speak, topic):
     }
 
 
-def commit_of(group, offset, partition=0):
+def commit_of(group, offset, partition=0, **fields):
     wanted = OffsetCommitRequest.OffsetCommitRequestPartition(
         partition_index=partition, committed_offset=offset
     )
     topic = OffsetCommitRequest.OffsetCommitRequestTopic(name="t", partitions=[wanted])
-    return OffsetCommitRequest(group_id=group, topics=[topic])
+    return OffsetCommitRequest(group_id=group, topics=[topic], **fields)
 
 
 async def test_commits_sent_without_waiting_are_answered_each_in_its_turn(broker, speak, topic):
@@ -314,8 +314,10 @@ async def test_a_consumer_that_goes_on_before_its_join_is_answered_is_a_member(s
     speak.ask.send(heartbeat(), 1)
     speak.ask.send(heartbeat(member_epoch=2, topic_partitions=None), 1)
     speak.ask.send(heartbeat(), 1)
+    speak.ask.send(commit_of("g", 1, member_id="m", generation_id_or_member_epoch=2), 9)
     answers = [await speak.ask.receive(68, 1) for _ in range(3)]
     assert [(answer.error_code, answer.member_epoch) for answer in answers] == [(0, 2)] * 3
+    assert (await speak.ask.receive(8, 9)).topics[0].partitions[0].error_code == 0
 
 
 async def test_joins_are_refused_together_where_there_is_no_coordinator(broker, speak, topic):
