@@ -32,6 +32,8 @@ T = TypeVar("T")
 Kind = type[ClassicGroup] | type[ConsumerGroup]
 
 
+# The default, which the fixture of the tests overrides.
+KAFKAS_OWN = {"group.initial.rebalance.delay.ms": "3000"}
 NO_WAITING = {
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
@@ -40,7 +42,7 @@ NO_WAITING = {
 
 def run(rounds: int = 5) -> None:
     report = Report("Groups")
-    with both_brokers() as sides:
+    with both_brokers(kafkas=KAFKAS_OWN) as sides:
         for side in sides:
             make_topics(side)
         add_settling(report, sides, ConsumerGroup, "as it comes", groups=1, rounds=rounds)

@@ -146,8 +146,8 @@ class Groups:
 
     def submit_all(self, commands: list[Any]) -> list[Any]:
         """The replies to several commands: of one group, in one batch of its log."""
-        if not commands:
-            return []
+        if len(commands) < 2:
+            return [self.submit(command.group_id, command) for command in commands]
         group_id = commands[0].group_id
         if self._joining or any(command.group_id != group_id for command in commands):
             return [self.submit(command.group_id, command) for command in commands]
