@@ -15,7 +15,7 @@ from uuid import UUID
 from semel.core.groups import embedded
 from semel.core.groups.classic_group import ClassicGroup
 from semel.core.groups.commands import Heartbeat, LeaveGroup, OffsetCommit, OffsetToCommit
-from semel.core.groups.consumer_group import ConsumerGroup
+from semel.core.groups.consumer_group import LEAVE_STATIC_EPOCH, ConsumerGroup
 from semel.core.groups.replies import HeartbeatReply, JoinReply, SyncReply
 from semel.core.groups.states import ClassicState, ConsumerState
 from semel.testing.group_bench import GroupBench, topic_id
@@ -276,7 +276,9 @@ class ConsumerActor(Actor):
             self.owned, self.tells_all = set(), True
             if self.instance_id is None and self.dice.random() < 0.5:
                 self._say(only_introduces=True)  # it came with others
+        holder = self._holder() if self.epoch == 0 else None
         reply = self._say()
+        assert holder is None or reply.error is not NONE, f"{holder} still is {self.instance_id}"
         self.tells_all = self.world.loses_answer()
         if self.tells_all:
             return
@@ -290,6 +292,14 @@ class ConsumerActor(Actor):
         self.next_beat_ms = self.bench.now_ms + reply.heartbeat_interval_ms
         if reply.assignment is not None:
             self._reconcile(reply.assignment)
+
+    def _holder(self) -> str | None:
+        """Another that has its instance id, and has not said that it goes."""
+        group = self.bench.group()
+        known = group.static_member(self.instance_id) if isinstance(group, ConsumerGroup) else None
+        if known is None or known.member_id == self.member_id or known.classic is not None:
+            return None
+        return None if known.epoch == LEAVE_STATIC_EPOCH else str(known.member_id)
 
     def _say(self, **fields: Any) -> HeartbeatReply:
         return self.bench.beat(
