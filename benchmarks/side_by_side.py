@@ -100,10 +100,13 @@ def in_memory() -> Iterator[None]:
 
 
 @contextmanager
-def both_brokers(settings: dict[str, str] | None = None) -> Iterator[list[Side]]:
+def both_brokers(
+    settings: dict[str, str] | None = None, kafkas: dict[str, str] | None = None
+) -> Iterator[list[Side]]:
+    """`kafkas` are settings of Apache Kafka alone."""
     with (
         in_memory(),
-        ApacheKafka(settings, heap="1g") as kafka,
+        ApacheKafka((settings or {}) | (kafkas or {}), heap="1g") as kafka,
         SemelProcess(settings) as semel,
     ):
         assert kafka.process is not None

@@ -163,6 +163,33 @@ async def test_a_failed_produce_without_acks_closes_the_connection(ask, handle_w
     assert caplog.records[-1].reason == "a Produce with acks 0 failed"
 
 
+async def test_requests_of_one_kind_that_came_in_one_go_are_handled_together(broker, ask):
+    together = []
+
+    def handle_many(ctx, requests, version):
+        together.append(len(requests))
+        return [DescribeClusterResponse(cluster_id=str(n)) for n in range(len(requests))]
+
+    broker._dispatcher._find(60, 0).handle_many = handle_many
+    for request, version in [(CLUSTER, 0)] * 2 + [(MetadataRequest(topics=[]), 1), (CLUSTER, 0)]:
+        ask.send(request, version)
+    assert [(await ask.receive(60, 0)).cluster_id for _ in range(2)] == ["0", "1"]
+    assert (await ask.receive(3, 1)).topics == []
+    assert (await ask.receive(60, 0)).cluster_id == "0"
+    assert sum(together) == 3
+
+
+async def test_requests_handled_together_fail_together(broker, ask):
+    def handle_many(ctx, requests, version):
+        raise ApiError(ErrorCode.NOT_CONTROLLER, "ask another")
+
+    broker._dispatcher._find(60, 0).handle_many = handle_many
+    ask.send(CLUSTER, 0)
+    ask.send(CLUSTER, 0)
+    errors = [(await ask.receive(60, 0)).error_code for _ in range(2)]
+    assert errors == [ErrorCode.NOT_CONTROLLER] * 2
+
+
 async def test_futures_are_started_together_and_answered_in_order(ask, handle_with):
     futures = []
     both = asyncio.Event()

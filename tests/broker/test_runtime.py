@@ -112,6 +112,37 @@ async def test_what_is_durable_at_once_is_answered_at_once(bench):
     assert bench.done == ["now 3", "now 7"]
 
 
+async def test_several_commands_are_one_batch_and_each_sees_those_before_it(bench):
+    start = bench.partition.log.next_offset
+    assert bench.shard.submit_all([Add(3), Look(), Add(4)]) == [3, 3, 7]
+    assert bench.done == ["now 3", "now 7"]
+    assert len(list(bench.partition.log.batches(start))) == 1
+
+
+async def test_several_commands_wait_together_until_their_batch_is_durable(bench):
+    tickets = bench.slow_down()
+    replies = bench.shard.submit_all([Add(3), Add(4)])
+    assert bench.done == []
+    tickets[0].settle()
+    assert await asyncio.gather(*replies) == [3, 7]
+    assert bench.done == ["now 3", "now 7"]
+
+
+async def test_several_commands_that_cannot_be_written_are_all_refused(bench):
+    bench.partition.log.offline = StorageError("gone")
+    assert bench.shard.submit_all([Add(3), Add(4)]) == [E.NOT_COORDINATOR] * 2
+    assert bench.shard.submit_all([Add(3), Look()]) == [E.NOT_COORDINATOR] * 2
+    assert bench.failures == [bench.shard]
+
+
+async def test_what_was_decided_before_one_that_fails_is_written_all_the_same(bench):
+    with pytest.raises(AttributeError):
+        bench.shard.submit_all([Add(3), object()])
+    bench.shard.unload()
+    bench.shard.load()
+    assert bench.shard.submit(Look()) == 3
+
+
 async def test_replies_and_effects_wait_but_the_next_decision_sees_the_state(bench):
     tickets = bench.slow_down()
     first, second = bench.shard.submit(Add(3)), bench.shard.submit(Add(4))

@@ -97,6 +97,31 @@ MUTANTS = (
         "    if given_in is None:",
     ),
     Mutant(
+        "a commit of any earlier epoch of a consumer is taken",
+        f"{CORE}/consumer_commit.py",
+        "    return epoch == member.epoch\n",
+        "    return True\n",
+    ),
+    Mutant(
+        "a commit that was heard is not in the log",
+        f"{CORE}/encoding.py",
+        "        case OffsetCommitted():\n            return _offset(record)",
+        "        case OffsetCommitted(producer_id=-1):\n            return None\n"
+        "        case OffsetCommitted():\n            return _offset(record)",
+    ),
+    Mutant(
+        "after a reload the offsets of an open transaction count at once",
+        f"{CORE}/encoding.py",
+        "OffsetCommitKey.decode(key, 2, 0)[0], value, producer_id)",
+        "OffsetCommitKey.decode(key, 2, 0)[0], value, -1)",
+    ),
+    Mutant(
+        "a new classic group begins without those it just gave an id",
+        f"{CORE}/classic.py",
+        "        if group.pending_members and patience_ms > 0:",
+        "        if False:",
+    ),
+    Mutant(
         "an instance id in use is handed over",
         f"{CORE}/consumer.py",
         "known.classic is None and known.epoch != LEAVE_STATIC_EPOCH:",

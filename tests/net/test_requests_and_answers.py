@@ -185,6 +185,9 @@ class Collector:
         self.spare = None
         self.frames = []
 
+    def finish(self):
+        pass
+
     def receive(self, connection, frame):
         self.frames.append(bytes(frame))
 

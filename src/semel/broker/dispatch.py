@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("semel.dispatch")
 
 API_VERSIONS, PRODUCE = 18, 0
+MOST_GATHERED = 64
 NAME_AT = REQUEST_START.size
 SIZE_AT = NAME_AT - 2
 
@@ -35,12 +36,13 @@ SIZE_AT = NAME_AT - 2
 class Route:
     """Where requests of one API and version go."""
 
-    __slots__ = ("api_key", "exchange", "handle")
+    __slots__ = ("api_key", "exchange", "handle", "handle_many")
 
     def __init__(self, api_key: int, version: int) -> None:
         self.api_key = api_key
         self.exchange = Exchange(api_key, version)
         self.handle = api.handler(api_key)
+        self.handle_many = api.handler_of_many(api_key)
 
 
 class Dispatcher:
@@ -48,9 +50,14 @@ class Dispatcher:
         self.broker = broker
         self._versions = api.versions(broker.settings) | api.BETWEEN_BROKERS
         self._routes: dict[tuple[int, int], Route] = {}
+        self._gathered: list[tuple[Context, Route, int, Message]] = []
 
     def receive(self, connection: Connection, frame: bytearray) -> None:
-        """Start the request in `frame`; its answer goes to the connection now or later."""
+        """Start the request in `frame`; its answer goes to the connection now or later.
+
+        Those whose API answers many at once are gathered until another kind of request comes, at
+        the latest until `finish`: nothing is read from another connection, or sent, before that.
+        """
         try:
             key, version, correlation_id, size = REQUEST_START.unpack_from(frame)
             route = self._routes.get((key, version)) or self._find(key, version)
@@ -67,6 +74,14 @@ class Dispatcher:
         except (ProtocolError, struct.error) as problem:
             connection.close(f"malformed request: {problem}")
             return
+        if self._gathered:
+            first = self._gathered[0]
+            is_other = first[0] is not ctx or first[1] is not route
+            if is_other or len(self._gathered) >= MOST_GATHERED:
+                self.finish()
+        if route.handle_many is not None:
+            self._gathered.append((ctx, route, correlation_id, request))
+            return
         try:
             answer = route.handle(ctx, request, version)
             if answer is None:
@@ -75,11 +90,42 @@ class Dispatcher:
                 connection.reply(exchange.answer(correlation_id, answer))
                 return
         except Exception as problem:
-            frame_of_failure = self._failure(connection, route, correlation_id, request, problem)
-            if frame_of_failure is not None:
-                connection.reply(frame_of_failure)
+            self._fail(connection, route, correlation_id, request, problem)
             return
         self._answer_later(connection, route, correlation_id, request, answer)
+
+    def finish(self) -> None:
+        """All that was read in one go has been given to `receive`: answer what was gathered."""
+        if not self._gathered:
+            return
+        gathered, self._gathered = self._gathered, []
+        ctx, route, _, _ = gathered[0]
+        connection = ctx.connection
+        try:
+            assert route.handle_many is not None
+            requests = [request for _, _, _, request in gathered]
+            answers = route.handle_many(ctx, requests, route.exchange.version)
+        except Exception as problem:
+            for _, _, correlation_id, request in gathered:
+                self._fail(connection, route, correlation_id, request, problem)
+            return
+        for (_, _, correlation_id, request), answer in zip(gathered, answers, strict=True):
+            if isinstance(answer, Message):
+                connection.reply(route.exchange.answer(correlation_id, answer))
+            else:
+                self._answer_later(connection, route, correlation_id, request, answer)
+
+    def _fail(
+        self,
+        connection: Connection,
+        route: Route,
+        correlation_id: int,
+        request: Message,
+        problem: BaseException,
+    ) -> None:
+        frame = self._failure(connection, route, correlation_id, request, problem)
+        if frame is not None:
+            connection.reply(frame)
 
     def _find(self, key: int, version: int) -> Route | None:
         if version not in self._versions.get(key, ()):

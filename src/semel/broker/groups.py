@@ -12,9 +12,11 @@ import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from semel.broker.joining import Joining
 from semel.broker.runtime import Shard
 from semel.broker.shards import ShardLoader
 from semel.core.groups.commands import (
+    ConsumerGroupHeartbeat,
     ListGroups,
     Loaded,
     RegexesResolved,
@@ -69,6 +71,7 @@ class Groups:
         self._waiting: dict[int, Waiting] = {}
         self._request_ids = itertools.count(1)
         self._regex_contexts: dict[tuple[str, str], Context] = {}
+        self._joining = Joining(self.submit_all)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms: int | None = None
 
@@ -135,9 +138,27 @@ class Groups:
     def submit(self, group_id: str, command: Any, guard: Any = None) -> Any:
         """The reply, or a future of it."""
         shard = self.shard_of(group_id)
+        if self._joining and self._joining.has(group_id, getattr(command, "member_id", "")):
+            self._joining.finish()  # it goes on before it was answered: first things first
         reply = shard.submit(command, guard)
         self._arm(shard)
         return reply
+
+    def submit_all(self, commands: list[Any]) -> list[Any]:
+        """The replies to several commands: of one group, in one batch of its log."""
+        if len(commands) < 2:
+            return [self.submit(command.group_id, command) for command in commands]
+        group_id = commands[0].group_id
+        if self._joining or any(command.group_id != group_id for command in commands):
+            return [self.submit(command.group_id, command) for command in commands]
+        shard = self.shard_of(group_id)
+        replies = shard.submit_all(commands)
+        self._arm(shard)
+        return replies
+
+    def join(self, command: ConsumerGroupHeartbeat) -> asyncio.Future[Any]:
+        """A new member of a consumer group, together with all others that come just now."""
+        return self._joining.add(command, self.broker.loop)
 
     def submit_patiently(
         self, group_id: str, command: Callable[[int], Any], respond: Callable[[Any], Any]

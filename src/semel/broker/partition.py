@@ -8,7 +8,7 @@ another compression than the producer chose.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -20,13 +20,14 @@ from semel.core.partition.producers import Duplicate
 from semel.core.partition.snapshots import encode_aborted
 from semel.core.partition.state import PartitionState
 from semel.core.partition.verification import Guard
-from semel.store.interface import DURABLE, Log, StorageError, Ticket
+from semel.store.interface import DURABLE, Buffer, Log, StorageError, Ticket
 from semel.wire.batches import (
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
     BatchHeader,
     ControlType,
     Marker,
+    build_few,
     control_batch,
     patch,
     stamp_append_time,
@@ -166,6 +167,22 @@ class Partition:
             stamp_append_time(batch, now_ms)
         return self._write(batch, append_time_ms, now_ms)
 
+    def append_plain(
+        self, records: Sequence[tuple[bytes | None, bytes | None]], now_ms: int
+    ) -> Appended | Refusal:
+        """A coordinator's records outside any transaction: nothing to judge, and built in place."""
+        log = self.log
+        if log.offline is not None:
+            return self._storage_refusal()
+        base_offset = log.next_offset
+        leader_epoch = self.topic.leader_epochs[self.index]
+        batch = build_few(records, now_ms, base_offset=base_offset, leader_epoch=leader_epoch)
+        ticket = self._store(batch, base_offset, leader_epoch)
+        if ticket is None:
+            return self._storage_refusal()
+        self._reached(base_offset + len(records), ticket)
+        return Appended(base_offset, NO_TIMESTAMP, ticket)
+
     def append_internal(self, records: bytearray, guard: Guard | None = None) -> Appended | Refusal:
         """A coordinator's batch, built in this process; offsets are assigned here too."""
         if self.log.offline is not None:
@@ -205,30 +222,39 @@ class Partition:
     def _write(
         self, batch: BatchHeader, append_time_ms: int, now_ms: int, marker: Marker | None = None
     ) -> Appended | Refusal:
-        log = self.log
-        base_offset = log.next_offset
+        base_offset = self.log.next_offset
         leader_epoch = self.topic.leader_epochs[self.index]
         patch(batch, base_offset, leader_epoch)
-        try:
-            if leader_epoch != self._epoch_assigned:
-                log.assign_epoch(leader_epoch, base_offset)
-                self._epoch_assigned = leader_epoch
-            ticket = log.append((batch.whole,))
-        except StorageError:
+        ticket = self._store(batch.whole, base_offset, leader_epoch)
+        if ticket is None:
             return self._storage_refusal()
-        if ticket.error is not None:
-            return self._storage_refusal()
-        self._last_ticket = ticket
         if marker is not None:
             self._apply_marker(marker, batch, now_ms)
         elif batch.producer_id != NO_PRODUCER_ID:
             self.state.apply_batch(batch, now_ms)
-        next_offset = base_offset + batch.last_offset_delta + 1
+        self._reached(base_offset + batch.last_offset_delta + 1, ticket)
+        return Appended(base_offset, append_time_ms, ticket)
+
+    def _store(self, batch: Buffer, base_offset: int, leader_epoch: int) -> Ticket | None:
+        """None: the log can no longer be written."""
+        log = self.log
+        try:
+            if leader_epoch != self._epoch_assigned:
+                log.assign_epoch(leader_epoch, base_offset)
+                self._epoch_assigned = leader_epoch
+            ticket = log.append((batch,))
+        except StorageError:
+            return None
+        if ticket.error is not None:
+            return None
+        self._last_ticket = ticket
+        return ticket
+
+    def _reached(self, next_offset: int, ticket: Ticket) -> None:
         if ticket.durable:
             self._durable_to(next_offset)
         else:
             ticket.add_callback(partial(self._settled, next_offset))
-        return Appended(base_offset, append_time_ms, ticket)
 
     def _apply_marker(self, marker: Marker, batch: BatchHeader, now_ms: int) -> None:
         aborted = self.state.apply_marker(marker, batch.base_offset, batch.max_timestamp, now_ms)

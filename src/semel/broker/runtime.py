@@ -97,6 +97,33 @@ class Shard:
             return decision.reply
         return self._wait(command, decision)
 
+    def submit_all(self, commands: list[Any]) -> list[Any]:
+        """Several commands, each decided on what those before it led to, their records appended at
+        once; none is answered before that. Only for records outside transactions, which nothing
+        but a broken log refuses: they are applied already."""
+        machine = self.machine
+        if machine is None:
+            return [command.refused(self.error) for command in commands]
+        now_ms = self._now_ms()
+        decisions: list[Decision] = []
+        entries: list[LogEntry] = []
+        try:
+            for command in commands:
+                decision = machine.decide(command, now_ms)
+                entries += self._encode(decision.records)
+                self._apply(machine, decision.records)
+                decisions.append(decision)
+        finally:  # what was applied is written, whatever happens
+            refusal = self._append(entries, None)
+        if refusal is not None:
+            return [command.refused(refusal.error) for command in commands]
+        if self._ticket.durable:
+            for decision in decisions:
+                if decision.effects:
+                    self._run(decision)
+            return [decision.reply for decision in decisions]
+        return [self._wait(*both) for both in zip(commands, decisions, strict=True)]
+
     def submit_lazily(self, command: Any) -> None:
         """Decide and apply now, append with whatever comes next, at the latest at `flush`. Only for
         what a reloaded machine would find out again by itself; no reply, no effects."""
@@ -167,8 +194,15 @@ class Shard:
             self._put_off = []
         if not entries:
             return None
-        for batch in _batches(entries, self._now_ms()):
-            appended = self.partition.append_internal(batch, guard)
+        now_ms = self._now_ms()
+        for run in [entries] if len(entries) == 1 else _runs(entries):
+            pairs = [entry[:2] for entry in run]
+            _, _, producer_id, epoch = run[0]
+            if producer_id == NO_PRODUCER_ID:
+                appended = self.partition.append_plain(pairs, now_ms)
+            else:
+                batch = _transactional_batch(pairs, now_ms, producer_id, epoch)
+                appended = self.partition.append_internal(batch, guard)
             if isinstance(appended, Refusal):
                 if appended.error is not ErrorCode.KAFKA_STORAGE_ERROR:
                     return appended
@@ -240,14 +274,8 @@ class Shard:
                 yield record
 
 
-def _batches(entries: list[LogEntry], now_ms: int) -> list[bytearray]:
-    """A batch belongs to one producer's transaction, or to none."""
-    runs = [entries] if len(entries) == 1 else _runs(entries)
-    return [_batch(run, now_ms) for run in runs]
-
-
 def _runs(entries: list[LogEntry]) -> list[list[LogEntry]]:
-    """Neighbours of one producer, and not too many of them."""
+    """A batch belongs to one producer's transaction, or to none: neighbours, not too many."""
     runs: list[list[LogEntry]] = []
     producer, size = None, 0
     for entry in entries:
@@ -259,12 +287,13 @@ def _runs(entries: list[LogEntry]) -> list[list[LogEntry]]:
     return runs
 
 
-def _batch(run: list[LogEntry], now_ms: int) -> bytearray:
-    _, _, producer_id, epoch = run[0]
+def _transactional_batch(
+    pairs: list[tuple[bytes | None, bytes | None]], now_ms: int, producer_id: int, epoch: int
+) -> bytearray:
     return build_few(
-        [entry[:2] for entry in run],
+        pairs,
         now_ms,
-        attributes=0 if producer_id == NO_PRODUCER_ID else Attribute.TRANSACTIONAL,
+        attributes=Attribute.TRANSACTIONAL,
         producer_id=producer_id,
         producer_epoch=epoch,
     )

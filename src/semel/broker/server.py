@@ -76,7 +76,9 @@ class Broker:
         self.catalog = Catalog(self.data, self.settings)
         self._directory = DataDirectory(self.data)
         self._dispatcher = Dispatcher(self)
-        self._listener = Listener(self._dispatcher.receive, ListenerLimits())
+        self._listener = Listener(
+            self._dispatcher.receive, ListenerLimits(), self._dispatcher.finish
+        )
         self._started: list[Any] = []
         self._stopped = False
         self._tasks: set[asyncio.Task[Any]] = set()

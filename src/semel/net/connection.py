@@ -62,12 +62,14 @@ class Frame(Protocol):
 
 class Limits(Protocol):
     """What a connection needs of its listener. The frame that `receive` is given is its own for the
-    length of the call; what shall last longer is copied, or holds a view of the frame."""
+    length of the call; what shall last longer is copied, or holds a view of the frame. `finish`
+    follows when all frames read in one go were given, before anything is sent."""
 
     scratch: memoryview
     watcher: Watcher
     spare: bytearray | None
     receive: Callable[[Connection, bytearray], None]
+    finish: Callable[[], None]
 
     @property
     def max_frame_size(self) -> int: ...
@@ -177,6 +179,7 @@ class Connection:
                 frame, self._frame = self._frame, None
                 if self._take(frame) and len(frame) <= LARGEST_SPARE:
                     self._limits.spare = frame
+        self._limits.finish()
         self._receiving = False
         self._flush()
 
@@ -380,6 +383,7 @@ class Connection:
             frame = self._inbox.popleft()
             self._request_size = len(frame)
             self._limits.receive(self, frame)
+        self._limits.finish()
         self._receiving = False
 
     def _send_some(self) -> None:

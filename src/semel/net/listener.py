@@ -39,9 +39,13 @@ class ListenerLimits:
 
 class Listener:
     def __init__(
-        self, receive: Callable[[Connection, bytearray], None], limits: ListenerLimits | None = None
+        self,
+        receive: Callable[[Connection, bytearray], None],
+        limits: ListenerLimits | None = None,
+        finish: Callable[[], None] = lambda: None,
     ) -> None:
         self.receive = receive
+        self.finish = finish
         self.limits = limits or ListenerLimits()
         self.connections: set[Connection] = set()
         self.scratch = memoryview(bytearray(SCRATCH_SIZE))

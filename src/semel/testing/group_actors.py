@@ -2,7 +2,8 @@
 
 Each actor does one small thing when it is its turn and believes only what it has heard. They join,
 stall past their session, die without a word, come back under the same instance id, commit late, and
-commit inside transactions that then abort. Everything is driven by one seed.
+commit inside transactions that then abort; and what they once were speaks up again (`Ghosts`).
+Everything is driven by one seed.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from uuid import UUID
 from semel.core.groups import embedded
 from semel.core.groups.classic_group import ClassicGroup
 from semel.core.groups.commands import Heartbeat, LeaveGroup, OffsetCommit, OffsetToCommit
-from semel.core.groups.replies import JoinReply, SyncReply
+from semel.core.groups.consumer_group import LEAVE_STATIC_EPOCH, ConsumerGroup
+from semel.core.groups.replies import HeartbeatReply, JoinReply, SyncReply
+from semel.core.groups.states import ClassicState, ConsumerState
 from semel.testing.group_bench import GroupBench, topic_id
+from semel.testing.group_ghosts import Ghost, Ghosts
 from semel.wire.errors import ErrorCode
 
 NONE = ErrorCode.NONE
@@ -44,6 +48,10 @@ class Ledger:
             if commit and entry > self.committed.get(partition, (0, 0)):
                 self.committed[partition] = entry
 
+    def is_stable(self, partition: int) -> bool:
+        """No open transaction may still change it."""
+        return not any(partition in held for held in self.pending.values())
+
     def expected(self, partition: int) -> int:
         return self.committed.get(partition, (0, -1))[1]
 
@@ -62,6 +70,7 @@ class Actor:
         self.member_id = ""
         self.sleeps_until_ms = 0
         self.next_beat_ms = 0
+        self.is_stubborn = False  # a chance is given to it once; then it behaves
 
     @property
     def is_awake(self) -> bool:
@@ -82,7 +91,7 @@ class Actor:
         command = OffsetCommit("g", (wanted,), self.member_id, self.epoch, self.instance_id)
         if self.world.ask(command) and self.bench.last.reply.errors == (NONE,):
             self.world.ledger.commit(partition, offset)
-            self.world.check_owner(self, partition)
+            self.world.ghosts.check_commit(self.ghost(), partition)
 
     def txn_commit(self) -> None:
         """Commit inside a transaction that somebody will end, either way, some day."""
@@ -96,7 +105,18 @@ class Actor:
         )  # fmt: skip
         if error is NONE:
             self.world.ledger.hold(producer_id, partition, offset)
-            self.world.check_owner(self, partition)
+            self.world.ghosts.check_commit(self.ghost(), partition)
+
+    def turns_stubborn(self) -> bool:
+        """Whether it does not do what it should, from now until it is thrown out."""
+        was_stubborn, self.is_stubborn = self.is_stubborn, False
+        return was_stubborn or (not self.world.is_calm and self.dice.random() < 0.05)
+
+    def ghost(self) -> Ghost:
+        """What it holds itself for just now."""
+        is_classic = isinstance(self, ClassicActor)
+        owned = frozenset(self.owned)
+        return Ghost(is_classic, self.member_id, self.epoch, self.instance_id, owned)
 
 
 class ClassicActor(Actor):
@@ -104,6 +124,7 @@ class ClassicActor(Actor):
         super().__init__(world, name, instance_id)
         self.waits_for: int | None = None
         self.joined: JoinReply | None = None
+        self.dawdles = False  # lives, but never asks for its assignment
 
     def step(self) -> None:
         if self.waits_for is not None:
@@ -111,7 +132,7 @@ class ClassicActor(Actor):
         elif self.joined is None:
             self._join()
         elif not self.owned and self.epoch == 0:
-            self._sync()
+            self._dawdle() if self.dawdles else self._sync()
         elif self.bench.now_ms >= self.next_beat_ms:
             self._beat()
         elif self.dice.random() < 0.3:
@@ -165,6 +186,7 @@ class ClassicActor(Actor):
         match reply.error:
             case ErrorCode.NONE:
                 self.joined, self.member_id = reply, reply.member_id
+                self.dawdles = self.turns_stubborn()
             case ErrorCode.MEMBER_ID_REQUIRED:
                 self.member_id = reply.member_id
             case ErrorCode.REBALANCE_IN_PROGRESS:
@@ -201,6 +223,15 @@ class ClassicActor(Actor):
         self.next_beat_ms = self.bench.now_ms + 3_000
         self.world.note_owner(self)
 
+    def _dawdle(self) -> None:
+        assert self.joined is not None
+        generation = self.joined.generation
+        if self.bench.now_ms >= self.next_beat_ms and self.world.ask(
+            Heartbeat("g", generation, self.member_id, self.instance_id)
+        ):
+            self.next_beat_ms = self.bench.now_ms + 3_000
+            self._fail(self.bench.last.reply.error)
+
     def _beat(self) -> None:
         self.next_beat_ms = self.bench.now_ms + 3_000
         if self.world.ask(Heartbeat("g", self.epoch, self.member_id, self.instance_id)):
@@ -220,6 +251,7 @@ class ConsumerActor(Actor):
         super().__init__(world, name, instance_id)
         self.member_id = world.fresh_id(name)
         self.tells_all = True  # as clients do when they join, and after an answer was lost
+        self.clings = False  # goes on with what it was told to give up, until it is thrown out
 
     def step(self) -> None:
         if self.epoch <= 0 or self.bench.now_ms >= self.next_beat_ms:
@@ -236,25 +268,22 @@ class ConsumerActor(Actor):
         self._reset()
 
     def _reset(self) -> None:
-        self.owned, self.epoch = set(), 0
+        self.owned, self.epoch, self.clings = set(), 0, False
         self.member_id = self.world.fresh_id(self.name)
 
     def _beat(self) -> None:
         if self.epoch == 0:
             self.owned, self.tells_all = set(), True
-        reply = self.bench.beat(
-            self.member_id,
-            self.epoch,
-            [TOPIC] if self.tells_all else None,
-            {TOPIC: sorted(self.owned)} if self.owned else {},
-            instance_id=self.instance_id,
-            rebalance_timeout_ms=REBALANCE_MS if self.tells_all else -1,
-        )
+            if self.instance_id is None and self.dice.random() < 0.5:
+                self._say(only_introduces=True)  # it came with others
+        holder = self._holder() if self.epoch == 0 else None
+        reply = self._say()
+        assert holder is None or reply.error is not NONE, f"{holder} still is {self.instance_id}"
         self.tells_all = self.world.loses_answer()
         if self.tells_all:
             return
         if reply.error is not NONE:
-            self.owned, self.epoch = set(), 0
+            self.owned, self.epoch, self.clings = set(), 0, False
             if reply.error is ErrorCode.FENCED_INSTANCE_ID:
                 self._reset()
             self.next_beat_ms = self.bench.now_ms + 1_000
@@ -264,9 +293,31 @@ class ConsumerActor(Actor):
         if reply.assignment is not None:
             self._reconcile(reply.assignment)
 
+    def _holder(self) -> str | None:
+        """Another that has its instance id, and has not said that it goes."""
+        group = self.bench.group()
+        known = group.static_member(self.instance_id) if isinstance(group, ConsumerGroup) else None
+        if known is None or known.member_id == self.member_id or known.classic is not None:
+            return None
+        return None if known.epoch == LEAVE_STATIC_EPOCH else str(known.member_id)
+
+    def _say(self, **fields: Any) -> HeartbeatReply:
+        return self.bench.beat(
+            self.member_id,
+            self.epoch,
+            [TOPIC] if self.tells_all else None,
+            {TOPIC: sorted(self.owned)} if self.owned else {},
+            instance_id=self.instance_id,
+            rebalance_timeout_ms=REBALANCE_MS if self.tells_all else -1,
+            **fields,
+        )
+
     def _reconcile(self, assignment: dict[UUID, list[int]]) -> None:
         told = set(assignment.get(topic_id(TOPIC), []))
         if self.owned - told:
+            self.clings = self.clings or self.turns_stubborn()
+            if self.clings:
+                return
             self.owned &= told
             self.next_beat_ms = self.bench.now_ms  # say at once that it has let go
         else:
@@ -281,6 +332,7 @@ class GroupWorld:
         self.dice = random.Random(seed)
         self.bench = GroupBench(t=PARTITIONS)
         self.ledger = Ledger()
+        self.ghosts = Ghosts(self, TOPIC)
         self.kinds = kinds
         self.owners: dict[tuple[str, int, int], str] = {}
         self.is_calm = False
@@ -311,33 +363,42 @@ class GroupWorld:
         for actor in self.actors:
             actor.forget()
 
+    def _heard(self) -> Any:
+        """What members of a settled group rely on."""
+        group = self.bench.group()
+        if isinstance(group, ConsumerGroup):
+            return group.epoch, group.assignment_epoch, group.target, group.members
+        if group is None or group.state is not ClassicState.STABLE:
+            return None
+        assignments = {m.member_id: m.assignment for m in group.members.values()}
+        return group.generation, group.leader, assignments, group.static_members
+
     # The rules
 
     def note_owner(self, actor: Actor) -> None:
         """A partition has one owner per epoch, and an epoch of a group means one thing."""
+        self.ghosts.remember(actor.ghost())
         for partition in actor.owned:
             key = (type(actor).__name__, actor.epoch, partition)
             owner = self.owners.setdefault(key, actor.member_id)
             is_successor = actor.instance_id is not None and owner != actor.member_id
             assert owner == actor.member_id or is_successor, f"{key}: {owner}, {actor.member_id}"
+        self._check_beliefs(actor)
 
-    def check_owner(self, actor: Actor, partition: int) -> None:
-        """A commit was taken: then no other member holds the partition."""
+    def _check_beliefs(self, actor: Actor) -> None:
+        """In a consumer group nobody is given what a member goes on with: it must let go first."""
         group = self.bench.group()
-        if isinstance(group, ClassicGroup):
-            assert actor.member_id in group.members
-            assert actor.epoch == group.generation
+        if not isinstance(group, ConsumerGroup):
             return
-        holders = [
-            member.member_id
-            for member in group.members.values()
-            if member.given_in(topic_id(TOPIC), partition) is not None
-        ]
-        assert holders in ([], [actor.member_id]), f"{holders} hold what {actor.member_id} commits"
+        for other in self.actors:
+            if other is not actor and other.epoch > 0 and other.member_id in group.members:
+                both = actor.owned & other.owned
+                assert not both, f"{actor.ghost()} was given {both} of {other.ghost()}"
 
     def check_offsets(self) -> None:
         for partition in range(PARTITIONS):
             assert self.bench.offset(TOPIC, partition) == self.ledger.expected(partition)
+            assert self.bench.is_stable(TOPIC, partition) == self.ledger.is_stable(partition)
 
     def check_single_holder(self) -> None:
         group = self.bench.group()
@@ -366,9 +427,11 @@ class GroupWorld:
     def _event(self) -> None:
         actor = self.dice.choice(self.actors)
         roll = self.dice.random()
-        if roll < 0.70:
+        if roll < 0.62:
             if actor.is_awake:
                 actor.step()
+        elif roll < 0.70:
+            self.ghosts.speak()
         elif roll < 0.85:
             self.bench.advance(self.dice.choice([10, 500, 3_000]))
         elif roll < 0.90:  # a pause, maybe longer than its session
@@ -379,7 +442,9 @@ class GroupWorld:
             number = self.actors.index(actor)
             self.actors[number] = self._new_actor(number)
         elif roll < 0.95:
+            before = self._heard()
             self.crash()
+            assert before in (None, self._heard()), "what was heard is gone after a reload"
         else:
             producer_id, commit = self.dice.randrange(3), self.dice.random() < 0.5
             self.bench.end(producer_id, commit)
@@ -396,6 +461,8 @@ class GroupWorld:
         self.is_calm = True
         for actor in self.actors:
             actor.sleeps_until_ms = 0
+            actor.is_stubborn = actor is not self.actors[0]
+        self.actors[0].leave()  # and comes again: one last rebalance, which the others hold up
         for _ in range(400):
             for actor in self.actors:
                 actor.step()
@@ -404,3 +471,5 @@ class GroupWorld:
         self.check_offsets()
         owned = sorted(partition for actor in self.actors for partition in actor.owned)
         assert owned == list(range(PARTITIONS)), f"owned in the end: {owned}"
+        state = self.bench.group().state
+        assert state in (ClassicState.STABLE, ConsumerState.STABLE), state

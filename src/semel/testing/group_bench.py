@@ -17,6 +17,7 @@ from semel.core.groups.commands import (
     Command,
     ConsumerGroupHeartbeat,
     Heartbeat,
+    Introduction,
     JoinGroup,
     Loaded,
     OffsetCommit,
@@ -45,6 +46,7 @@ from semel.core.groups.replies import (
 from semel.core.groups.settings import GroupSettings
 from semel.core.groups.topics import TopicInfo, Topics
 from semel.core.machine import Decision, LogEntry
+from semel.wire.errors import ErrorCode
 
 _NAMES = UUID(int=848)
 
@@ -208,25 +210,26 @@ class GroupBench:
         group_id: str = "g",
         **fields: Any,
     ) -> HeartbeatReply:
-        """A ConsumerGroupHeartbeat; epoch 0 joins with all that joining needs."""
+        """A ConsumerGroupHeartbeat; epoch 0 joins with all that joining needs. With
+        `only_introduces`, no more than the introduction of one who comes with others."""
         if epoch == 0:
             fields.setdefault("rebalance_timeout_ms", 60_000)
             owned = owned or {}
             topics = (
                 ["t"] if topics is None and not fields.get("subscribed_topic_regex") else topics
             )
-        reply = self.do(
-            ConsumerGroupHeartbeat(
-                group_id,
-                member_id,
-                epoch,
-                subscribed_topic_names=None if topics is None else tuple(topics),
-                owned=None
-                if owned is None
-                else tuple((topic_id(name), tuple(p)) for name, p in owned.items()),
-                **fields,
-            )
+        only_introduces = fields.pop("only_introduces", False)
+        heartbeat = ConsumerGroupHeartbeat(
+            group_id,
+            member_id,
+            epoch,
+            subscribed_topic_names=None if topics is None else tuple(topics),
+            owned=None
+            if owned is None
+            else tuple((topic_id(name), tuple(p)) for name, p in owned.items()),
+            **fields,
         )
+        reply = self.do(Introduction(group_id, heartbeat) if only_introduces else heartbeat)
         assert isinstance(reply, HeartbeatReply)
         return reply
 
@@ -258,10 +261,18 @@ class GroupBench:
 
     def offset(self, topic: str = "t", partition: int = 0, group_id: str = "g") -> int:
         """The committed offset; -1 if there is none."""
-        asked = ((topic, topic_id(topic), (partition,)),)
-        reply = self.coordinator.decide(OffsetFetch(group_id, asked), self.now_ms).reply
-        committed: int = reply.topics[0][2][0].offset
+        committed: int = self._fetched(topic, partition, group_id, False).offset
         return committed
+
+    def is_stable(self, topic: str = "t", partition: int = 0, group_id: str = "g") -> bool:
+        """Whether no transaction that is still open would change the offset."""
+        error = self._fetched(topic, partition, group_id, True).error
+        return error is not ErrorCode.UNSTABLE_OFFSET_COMMIT
+
+    def _fetched(self, topic: str, partition: int, group_id: str, require_stable: bool) -> Any:
+        asked = ((topic, topic_id(topic), (partition,)),)
+        command = OffsetFetch(group_id, asked, require_stable=require_stable)
+        return self.coordinator.decide(command, self.now_ms).reply.topics[0][2][0]
 
 
 def _check_counts(group: ClassicGroup) -> None:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from semel.core.groups.topics import NO_TOPIC_ID
+from semel.store.interface import StorageError
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from semel.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -266,6 +267,27 @@ async def test_groups_are_listed_described_and_deleted(speak, topic):
     }
 
 
+def commit_of(group, offset, partition=0, **fields):
+    wanted = OffsetCommitRequest.OffsetCommitRequestPartition(
+        partition_index=partition, committed_offset=offset
+    )
+    topic = OffsetCommitRequest.OffsetCommitRequestTopic(name="t", partitions=[wanted])
+    return OffsetCommitRequest(group_id=group, topics=[topic], **fields)
+
+
+async def test_commits_sent_without_waiting_are_answered_each_in_its_turn(broker, speak, topic):
+    assert await speak.commit(1) == 0
+    log = broker.groups.shard_of("g").partition.log
+    start = log.next_offset
+    for group, offset, partition in [("g", 2, 0), ("g", 3, 7), ("g", 4, 0), ("h", 5, 0)]:
+        speak.ask.send(commit_of(group, offset, partition), 9)
+    answers = [await speak.ask.receive(8, 9) for _ in range(4)]
+    errors = [answer.topics[0].partitions[0].error_code for answer in answers]
+    assert errors == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0, 0]
+    assert log.next_offset >= start + 2
+    assert (await speak.fetch()).committed_offset == 4
+
+
 # The consumer protocol
 
 
@@ -275,6 +297,37 @@ def heartbeat(**fields):
         "subscribed_topic_names": ["t"], "topic_partitions": [],
     }  # fmt: skip
     return ConsumerGroupHeartbeatRequest(**(given | fields))
+
+
+async def test_consumers_that_join_in_one_go_are_assigned_once(broker, speak, topic):
+    await speak.ask(heartbeat(group_id="other"), 1)  # the coordinator is there
+    for member in ("a", "b"):
+        speak.ask.send(heartbeat(member_id=member), 1)
+    joined = [await speak.ask.receive(68, 1) for _ in range(2)]
+    assert [answer.error_code for answer in joined] == [0, 0]
+    assert {answer.member_epoch for answer in joined} == {3}
+    given = [answer.assignment.topic_partitions[0].partitions for answer in joined]
+    assert sorted(given) == [[0], [1]]
+
+
+async def test_a_consumer_that_goes_on_before_its_join_is_answered_is_a_member(speak, topic):
+    speak.ask.send(heartbeat(), 1)
+    speak.ask.send(heartbeat(member_epoch=2, topic_partitions=None), 1)
+    speak.ask.send(heartbeat(), 1)
+    speak.ask.send(commit_of("g", 1, member_id="m", generation_id_or_member_epoch=2), 9)
+    answers = [await speak.ask.receive(68, 1) for _ in range(3)]
+    assert [(answer.error_code, answer.member_epoch) for answer in answers] == [(0, 2)] * 3
+    assert (await speak.ask.receive(8, 9)).topics[0].partitions[0].error_code == 0
+
+
+async def test_joins_are_refused_together_where_there_is_no_coordinator(broker, speak, topic):
+    await speak.ask(heartbeat(), 1)
+    for shard in broker.groups.shards:
+        shard.partition.log.offline = StorageError("gone")
+    for member in ("a", "b"):
+        speak.ask.send(heartbeat(member_id=member), 1)
+    answers = [await speak.ask.receive(68, 1) for _ in range(2)]
+    assert {answer.error_code for answer in answers} == {ErrorCode.NOT_COORDINATOR}
 
 
 async def test_a_consumer_joins_beats_and_is_described(speak, topic):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from semel.core.groups import embedded
+from semel.core.groups.classic import NEWCOMER_PATIENCE_MS
 from semel.core.groups.settings import GroupSettings
 from semel.core.groups.states import ClassicState
 from semel.testing.group_bench import GroupBench
@@ -94,6 +95,29 @@ def test_the_first_rebalance_of_a_group_waits_for_more_members():
 
     assert len(bench.joined(first).members) == 2
     assert bench.joined(second).generation == 1
+
+
+def test_a_new_group_that_does_not_wait_begins_with_those_it_just_gave_an_id():
+    bench = GroupBench(NO_DELAY)
+    ids = [bench.join().member_id for _ in range(3)]
+    requests = [bench.join(ids[0])]
+    bench.advance(0)
+    requests.append(bench.join(ids[1]))
+    assert bench.answers == {}
+    requests.append(bench.join(ids[2]))
+
+    assert {bench.joined(request).generation for request in requests} == {1}
+    assert len(bench.joined(requests[0]).members) == 3
+
+
+def test_a_new_group_does_not_wait_long_for_one_that_stays_away():
+    bench = GroupBench(NO_DELAY)
+    bench.join()
+    request = bench.join_at_once()
+    bench.advance(NEWCOMER_PATIENCE_MS - 1)
+    assert bench.answers == {}
+    bench.advance(1)
+    assert len(bench.joined(request).members) == 1
 
 
 def test_the_initial_delay_ends_with_the_rebalance_timeout_at_the_latest():

@@ -50,6 +50,26 @@ def test_the_first_member_gets_everything_at_once(bench):
     assert bench.consumer().state is ConsumerState.STABLE
 
 
+def test_those_who_introduce_themselves_first_share_one_target(bench):
+    for member in "abc":
+        bench.beat(member, only_introduces=True)
+    assert bench.consumer().epoch == 4
+    assert bench.consumer().target == {}
+    replies = [bench.beat(member) for member in "abc"]
+
+    assert {reply.member_epoch for reply in replies} == {4}
+    given = [p for reply in replies for p in bench.names(reply.assignment)["t"]]
+    assert sorted(given) == [0, 1, 2, 3]
+    assert bench.consumer().state is ConsumerState.STABLE
+
+
+def test_an_introduction_is_refused_as_the_heartbeat_would_be():
+    bench = GroupBench(GroupSettings(consumer_max_size=1), t=4)
+    bench.beat("a")
+    assert bench.beat("b", only_introduces=True).error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert bench.beat("b").error is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
 def test_an_old_client_is_given_a_member_id(bench):
     assert bench.beat("", fresh_member_id="fresh").member_id == "fresh"
 

@@ -122,6 +122,15 @@ def test_partitions_written_before_their_epochs_were_have_the_members_epoch():
     assert from_bytes(key, bytes(out)).member.assigned == {T: {0: 7, 1: 7}}
 
 
+@given(group_id=st.text(max_size=40), member_id=st.text(max_size=40))
+def test_a_members_key_packed_by_hand_is_what_the_general_encoder_writes(group_id, member_id):
+    from semel.wire.records.consumer_groups import ConsumerGroupCurrentMemberAssignmentKey as Key
+
+    expected = bytearray(Key.API_KEY.to_bytes(2, "big"))
+    Key(group_id=group_id, member_id=member_id).encode(expected, 0)
+    assert to_bytes(CurrentAssignmentDeleted(group_id, member_id))[0] == expected
+
+
 @given(
     offset=st.integers(0, 2**62),
     leader_epoch=st.integers(-1, 2**31 - 1),

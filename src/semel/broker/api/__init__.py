@@ -1,7 +1,8 @@
 """One module per Kafka API, named by its key: listing this directory is reading the protocol table.
 
 A module defines `API_KEY`, `VERSIONS` (those of `semel.wire.messages.ADVERTISED`) and
-`handle(ctx, request, version)`. It is imported when the first request of its kind arrives.
+`handle(ctx, request, version)`. It is imported when the first request of its kind arrives. One that
+gains by it has `handle_many(ctx, requests, version)` as well, for requests that came in one go.
 """
 
 from __future__ import annotations
@@ -37,9 +38,17 @@ def versions(settings: Mapping[str, Any]) -> dict[int, range]:
 
 
 @cache
+def module(api_key: int) -> Any:
+    """The module that answers an API, imported."""
+    found = import_module(f"{__name__}.{modules()[api_key]}")
+    assert api_key == found.API_KEY
+    return found
+
+
 def handler(api_key: int) -> Handler:
-    """The function that answers an API; imports its module."""
-    module = import_module(f"{__name__}.{modules()[api_key]}")
-    assert api_key == module.API_KEY
-    handle: Handler = module.handle
+    handle: Handler = module(api_key).handle
     return handle
+
+
+def handler_of_many(api_key: int) -> Callable[[Any, list[Any], int], list[Any]] | None:
+    return getattr(module(api_key), "handle_many", None)

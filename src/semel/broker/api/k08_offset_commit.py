@@ -22,43 +22,64 @@ API_KEY = 8
 VERSIONS = ADVERTISED[API_KEY]
 TOPIC_IDS_SINCE = 10
 
+Topic = OffsetCommitResponse.OffsetCommitResponseTopic
 Partition = OffsetCommitResponse.OffsetCommitResponsePartition
 
 
 def handle(ctx: Context, request: OffsetCommitRequest, version: int) -> Any:
+    return handle_many(ctx, [request], version)[0]
+
+
+def handle_many(ctx: Context, requests: list[OffsetCommitRequest], version: int) -> list[Any]:
+    """What a client sent without waiting goes to the log as one batch."""
+    asked = [_understood(ctx, request, version) for request in requests]
+    commands = [command for command, _, _ in asked if command is not None]
+    replies = iter(ctx.groups.submit_all(commands))
+    return [
+        response if command is None else _answer(response, pending, next(replies))
+        for command, response, pending in asked
+    ]
+
+
+def _understood(
+    ctx: Context, request: OffsetCommitRequest, version: int
+) -> tuple[OffsetCommit | None, OffsetCommitResponse, list[Partition]]:
+    """The command, the response to it, and the partitions that wait for the command's errors."""
     may_read = ctx.may("READ", "GROUP", request.group_id)
-    response = OffsetCommitResponse()
+    topics: list[Topic] = []
     offsets: list[OffsetToCommit] = []
     pending: list[Partition] = []
     for asked in request.topics:
-        answered = OffsetCommitResponse.OffsetCommitResponseTopic(
-            name=asked.name, topic_id=asked.topic_id
-        )
-        response.topics.append(answered)
         topic, error = _topic(ctx, asked, version)
+        partitions: list[Partition] = []
+        topics.append(Topic(name=asked.name, topic_id=asked.topic_id, partitions=partitions))
         for partition in asked.partitions:
-            answer = Partition(partition_index=partition.partition_index)
-            answered.partitions.append(answer)
+            index = partition.partition_index
             if not may_read:
-                answer.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+                refusal = ErrorCode.GROUP_AUTHORIZATION_FAILED
             elif error is not None:
-                answer.error_code = error
-            elif not 0 <= partition.partition_index < topic.partition_count:
-                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                refusal = error
+            elif not 0 <= index < topic.partition_count:
+                refusal = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:
+                answer = Partition(partition_index=index)
+                partitions.append(answer)
                 pending.append(answer)
                 offsets.append(
                     OffsetToCommit(
                         topic.name,
-                        partition.partition_index,
+                        index,
                         partition.committed_offset,
                         partition.committed_leader_epoch,
                         partition.committed_metadata or "",
                         topic.id,
                     )
                 )
+                continue
+            partitions.append(Partition(partition_index=index, error_code=refusal))
+    response = OffsetCommitResponse(topics=topics)
     if not offsets:
-        return response
+        return None, response, pending
     command = OffsetCommit(
         request.group_id,
         tuple(offsets),
@@ -68,8 +89,7 @@ def handle(ctx: Context, request: OffsetCommitRequest, version: int) -> Any:
         request.retention_time_ms,
         version,
     )
-    reply = ctx.groups.submit(request.group_id, command)
-    return when(reply, lambda settled: _filled(response, pending, settled))
+    return command, response, pending
 
 
 def _topic(ctx: Context, asked: Any, version: int) -> tuple[Any, ErrorCode | None]:
@@ -83,6 +103,12 @@ def _topic(ctx: Context, asked: Any, version: int) -> tuple[Any, ErrorCode | Non
     if topic is None:
         return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return topic, None
+
+
+def _answer(response: OffsetCommitResponse, pending: list[Partition], reply: Any) -> Any:
+    if isinstance(reply, CommitReply):
+        return _filled(response, pending, reply)
+    return when(reply, lambda settled: _filled(response, pending, settled))
 
 
 def _filled(

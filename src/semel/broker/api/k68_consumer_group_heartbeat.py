@@ -33,8 +33,10 @@ def handle(ctx: Context, request: ConsumerGroupHeartbeatRequest, version: int) -
     if refusal is not None:
         return _response(refusal)
     ctx.groups.heard(ctx, request.group_id, request.member_id, request.member_epoch < 0)
-    reply = ctx.groups.submit(request.group_id, _command(ctx, request))
-    return when(reply, _response)
+    command = _command(ctx, request)
+    if command.member_epoch == 0 and command.instance_id is None:
+        return when(ctx.groups.join(command), _response)
+    return when(ctx.groups.submit(request.group_id, command), _response)
 
 
 def _denied(ctx: Context, request: ConsumerGroupHeartbeatRequest) -> HeartbeatReply | None:

@@ -16,6 +16,9 @@ from semel.wire.errors import ErrorCode
 
 KNOWN_MEMBER_ID_SINCE = 4  # KIP-394: from this version on a newcomer is given an id first
 SKIP_ASSIGNMENT_SINCE = 9  # KIP-814: a returning static leader is told not to assign
+#: So long a new group's first generation waits for members that were given an id and have yet to
+#: come back with it (KIP-394): without, the first of many would be alone, and all begin again.
+NEWCOMER_PATIENCE_MS = 20
 
 
 def join(draft: Draft, group: ClassicGroup | None, command: JoinGroup) -> JoinReply | Later:
@@ -236,6 +239,11 @@ def join_deadline(draft: Draft, group: ClassicGroup) -> None:
             next_ms = min(draft.settings.initial_rebalance_delay_ms, remaining_ms)
             group.initial_delay = (next_ms, max(remaining_ms - delay_ms, 0))
             draft.set_timer(join_key(group.group_id), next_ms)
+            return
+        group.initial_delay = None
+        patience_ms = (group.state_since_ms or 0) + NEWCOMER_PATIENCE_MS - draft.now_ms
+        if group.pending_members and patience_ms > 0:
+            draft.set_timer(join_key(group.group_id), patience_ms)
             return
     complete_join(draft, group)
 

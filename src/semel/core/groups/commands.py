@@ -78,7 +78,7 @@ class LeaveGroup:
         return LeaveReply(error)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every request of a member
 class ConsumerGroupHeartbeat:
     """None and -1 mean "as before": a member sends only what changed (KIP-848)."""
 
@@ -97,6 +97,18 @@ class ConsumerGroupHeartbeat:
     fresh_member_id: str = ""
     session_timeout_ms: int | None = None  # the group's own settings, where it has some
     heartbeat_interval_ms: int | None = None
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> HeartbeatReply:
+        return HeartbeatReply(error, message)
+
+
+@dataclass(slots=True)
+class Introduction:
+    """A member joins, but is not led to its partitions before it says so a second time: those who
+    come together introduce themselves first, and the target is computed for all."""
+
+    group_id: str
+    heartbeat: ConsumerGroupHeartbeat
 
     def refused(self, error: ErrorCode, message: str | None = None) -> HeartbeatReply:
         return HeartbeatReply(error, message)
@@ -245,6 +257,7 @@ Command = (
     | Heartbeat
     | LeaveGroup
     | ConsumerGroupHeartbeat
+    | Introduction
     | RegexesResolved
     | OffsetCommit
     | TxnOffsetCommit

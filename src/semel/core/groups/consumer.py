@@ -5,7 +5,6 @@ note what the member says and raise the group epoch if that changes who should h
 target for the new epoch; bring this one member a step closer to it. Leaving is in `consumer_leave`.
 """
 
-from dataclasses import replace
 from uuid import UUID
 
 from semel.core.groups import migration
@@ -39,21 +38,11 @@ from semel.wire.errors import ErrorCode
 
 def heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> HeartbeatReply:
     is_joining = command.member_epoch == 0
-    group = _group(draft, command.group_id, is_joining)
-    check_size(draft, group, command.member_id)
-    member_id = command.member_id or command.fresh_member_id
     reported = _reported(command)
-    known = (
-        _dynamic_member(group, member_id, command, reported)
-        if command.instance_id is None
-        else static_member(
-            draft, group, member_id, command.instance_id, is_joining, command, reported
-        )
-    )
-    member = _as_said(known, command)
-    member = settle(draft, group, known, member, reported)
+    group, known = _met(draft, command, reported)
+    member = settle(draft, group, known, _as_said(known, command), reported)
     timeout_ms = command.session_timeout_ms or draft.settings.consumer_session_timeout_ms
-    draft.set_timer(session_key(group.group_id, member_id), timeout_ms)
+    draft.set_timer(session_key(group.group_id, member.member_id), timeout_ms)
     is_full = (
         command.rebalance_timeout_ms != -1
         and (
@@ -69,6 +58,28 @@ def heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> HeartbeatReply:
         member.epoch,
         _heartbeat_interval_ms(draft, group, member, command),
         {t: sorted(p) for t, p in member.assigned.items()} if must_tell else None,
+    )
+
+
+def introduction(draft: Draft, command: ConsumerGroupHeartbeat) -> HeartbeatReply:
+    """The first of the three things only; a heartbeat of the same member follows at once."""
+    group, known = _met(draft, command, _reported(command))
+    introduce(draft, group, known, _as_said(known, command))
+    return HeartbeatReply(ErrorCode.NONE)
+
+
+def _met(
+    draft: Draft, command: ConsumerGroupHeartbeat, reported: Reported
+) -> tuple[ConsumerGroup, ConsumerMember]:
+    """The group, and the member as it was so far."""
+    is_joining = command.member_epoch == 0
+    group = _group(draft, command.group_id, is_joining)
+    check_size(draft, group, command.member_id)
+    member_id = command.member_id or command.fresh_member_id
+    if command.instance_id is None:
+        return group, _dynamic_member(group, member_id, command, reported)
+    return group, static_member(
+        draft, group, member_id, command.instance_id, is_joining, command, reported
     )
 
 
@@ -91,6 +102,15 @@ def settle(
     reported: Reported,
 ) -> ConsumerMember:
     """The three steps. `known` is the member as it was, `member` as it describes itself now."""
+    epoch, has_new_subscription = introduce(draft, group, known, member)
+    target_epoch, target = update_target(draft, group, epoch, member)
+    return step(draft, group, member, target_epoch, target, has_new_subscription, reported)
+
+
+def introduce(
+    draft: Draft, group: ConsumerGroup, known: ConsumerMember, member: ConsumerMember
+) -> tuple[int, bool]:
+    """The first step: the group's epoch, and whether the member's subscription is a new one."""
     has_new_names = known.topic_names != member.topic_names
     if member != known:
         draft.keep(MemberSubscription(group.group_id, member))
@@ -99,10 +119,7 @@ def settle(
     must_bump = has_new_names or (regex.is_changed and regex.is_resolved)
     if must_bump or group.checked_topics_version != draft.state.topics.version:
         epoch = check_metadata(draft, group, member, must_bump)
-    target_epoch, target = update_target(draft, group, epoch, member)
-    return step(
-        draft, group, member, target_epoch, target, has_new_names or regex.is_changed, reported
-    )
+    return epoch, has_new_names or regex.is_changed
 
 
 def check_size(draft: Draft, group: ConsumerGroup, member_id: str) -> None:
@@ -190,7 +207,7 @@ def check_instance(known: ConsumerMember, member_id: str) -> None:
 def _replace_static(
     draft: Draft, group: ConsumerGroup, old: ConsumerMember, member_id: str
 ) -> ConsumerMember:
-    new = replace(old, member_id=member_id, epoch=0, previous_epoch=0)
+    new = old._replace(member_id=member_id, epoch=0, previous_epoch=0)
     remove_member(draft, group.group_id, old.member_id)
     draft.keep(
         MemberSubscription(group.group_id, new),
@@ -231,8 +248,7 @@ def _is_subset(reported: Reported, member: ConsumerMember) -> bool:
 def _as_said(member: ConsumerMember, command: ConsumerGroupHeartbeat) -> ConsumerMember:
     names, regex = command.subscribed_topic_names, command.subscribed_topic_regex
     timeout_ms = command.rebalance_timeout_ms
-    return replace(
-        member,
+    return member._replace(
         instance_id=member.instance_id if command.instance_id is None else command.instance_id,
         rack_id=member.rack_id if command.rack_id is None else command.rack_id,
         rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,

@@ -9,6 +9,7 @@ piece by piece; `apply` is the only way a group changes.
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from semel.core.groups.states import ConsumerState, MemberState
@@ -18,6 +19,7 @@ LEAVE_STATIC_EPOCH = -2  # a static member leaves, and will be back under its in
 
 Assignment = dict[UUID, frozenset[int]]
 Owned = dict[UUID, dict[int, int]]  # topic id -> partition -> the epoch it was given to the member
+NOTHING: Owned = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +30,7 @@ class ClassicMetadata:
     protocols: tuple[tuple[str, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerMember:
+class ConsumerMember(NamedTuple):
     member_id: str
     epoch: int = 0
     previous_epoch: int = -1
@@ -43,8 +44,8 @@ class ConsumerMember:
     topic_regex: str | None = ""
     server_assignor: str | None = None
     classic: ClassicMetadata | None = None
-    assigned: Owned = field(default_factory=dict)
-    revoking: Owned = field(default_factory=dict)  # to be given up before the next epoch
+    assigned: Owned = NOTHING
+    revoking: Owned = NOTHING  # to be given up before the next epoch
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == assignment_epoch
@@ -74,9 +75,9 @@ class ConsumerGroup:
     target: dict[str, Assignment] = field(default_factory=dict)
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
     owner_epochs: Owned = field(default_factory=dict)  # the epochs of those who hold them now
-    checked_topics_version: int = (
-        -1
-    )  # memory only: the topics the metadata hash was last compared to
+    regex_members: int = 0  # how many subscribe by expression
+    # memory only: the topics the metadata hash was last compared to
+    checked_topics_version: int = -1
 
     # Questions
 
@@ -159,7 +160,9 @@ class ConsumerGroup:
         known = self.members.get(member.member_id)
         if known is not None:
             self._disown(known)
+            self.regex_members -= bool(known.topic_regex)
         self.members[member.member_id] = member
+        self.regex_members += bool(member.topic_regex)
         for topic_id, partitions in _held(member):
             owners = self.owner_epochs.setdefault(topic_id, {})
             owners.update(dict.fromkeys(partitions, member.epoch))
@@ -171,6 +174,7 @@ class ConsumerGroup:
         if member is None:
             return
         self._disown(member)
+        self.regex_members -= bool(member.topic_regex)
         if self.static_members.get(member.instance_id or "") == member_id:
             del self.static_members[member.instance_id or ""]
 

@@ -1,7 +1,5 @@
 """Members of consumer groups that go: leave, fall silent, or fail to give partitions up in time."""
 
-from dataclasses import replace
-
 from semel.core.groups import migration
 from semel.core.groups.commands import ConsumerGroupHeartbeat
 from semel.core.groups.consumer import check_instance, remove_member
@@ -49,8 +47,7 @@ def find(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Consu
 
 def _leave_for_a_while(draft: Draft, group: ConsumerGroup, member: ConsumerMember) -> None:
     """Its partitions wait for it until the session ends; commits of its old self are fenced."""
-    away = replace(
-        member,
+    away = member._replace(
         epoch=LEAVE_STATIC_EPOCH,
         revoking={},
         assigned={t: dict.fromkeys(p, 0) for t, p in member.assigned.items()},

@@ -25,6 +25,7 @@ from semel.core.groups.commands import (
     DeleteGroup,
     DescribeGroup,
     Heartbeat,
+    Introduction,
     JoinGroup,
     LeaveGroup,
     ListGroups,
@@ -92,6 +93,8 @@ def _reply(draft: Draft, command: Command) -> Any:
             if epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
                 return consumer_leave.leave(draft, command)
             return consumer.heartbeat(draft, command)
+        case Introduction(heartbeat=joining):
+            return consumer.introduction(draft, joining)
         case JoinGroup():
             return _join(draft, command)
         case SyncGroup():

@@ -5,8 +5,6 @@ as the generation, SyncGroup with what the broker has assigned, and Heartbeat se
 JoinGroup whenever there is something to give up or to receive.
 """
 
-from dataclasses import replace
-
 from semel.core.groups import consumer_leave, embedded, migration
 from semel.core.groups.classic import KNOWN_MEMBER_ID_SINCE
 from semel.core.groups.classic_group import CONSUMER_PROTOCOL
@@ -66,8 +64,7 @@ def join(draft: Draft, group: ConsumerGroup, command: JoinGroup) -> JoinReply:
 def _as_said(
     known: ConsumerMember, command: JoinGroup, subscription: ConsumerProtocolSubscription
 ) -> ConsumerMember:
-    return replace(
-        known,
+    return known._replace(
         instance_id=known.instance_id if command.instance_id is None else command.instance_id,
         rack_id=subscription.rack_id or known.rack_id,
         rebalance_timeout_ms=command.rebalance_timeout_ms,

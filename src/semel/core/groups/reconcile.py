@@ -5,7 +5,6 @@ given up what is no longer its own; then it enters the target's epoch at once, a
 of its partitions as their former owners let go.
 """
 
-from dataclasses import replace
 from uuid import UUID
 
 from semel.core.groups.consumer_group import Assignment, ConsumerGroup, ConsumerMember, Owned
@@ -81,7 +80,7 @@ class _Step:
             revoking.setdefault(topic_id, {}).update(partitions)
         if self.still_owns(revoking):
             return _moved(member, member.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
-        return replace(member, previous_epoch=member.epoch, assigned=kept)
+        return member._replace(previous_epoch=member.epoch, assigned=kept)
 
     def towards_target(self) -> ConsumerMember:
         kept: Owned = {}
@@ -124,8 +123,7 @@ def _put(owned: Owned, topic_id: UUID, partitions: dict[int, int]) -> None:
 def _moved(
     member: ConsumerMember, epoch: int, state: MemberState, assigned: Owned, revoking: Owned
 ) -> ConsumerMember:
-    return replace(
-        member,
+    return member._replace(
         epoch=epoch,
         previous_epoch=member.epoch,
         state=state,

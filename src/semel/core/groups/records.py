@@ -49,7 +49,7 @@ class ClassicGroupDeleted:
     group_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every member that moves
 class GroupEpoch:
     group_id: str
     epoch: int
@@ -61,7 +61,7 @@ class ConsumerGroupDeleted:
     group_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every member that moves
 class MemberSubscription:
     """What a member says of itself. The rest of `member` is left as it is."""
 
@@ -84,14 +84,14 @@ class TargetEpoch:
     computed_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every member that moves
 class TargetAssignment:
     group_id: str
     member_id: str
     partitions: Assignment | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every member that moves
 class CurrentAssignment:
     """How far a member has come: epochs, state and partitions of `member`, and no more of it."""
 

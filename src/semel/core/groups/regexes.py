@@ -21,11 +21,16 @@ class RegexChange(NamedTuple):
     is_resolved: bool  # the topics of the new one (or that there is none) are known already
 
 
+NO_CHANGE = RegexChange(False, False)
+
+
 def update_regexes(
     draft: Draft, group: ConsumerGroup, known: ConsumerMember, member: ConsumerMember
 ) -> RegexChange:
     old, new = known.topic_regex or "", member.topic_regex or ""
     is_changed = old != new
+    if not (is_changed or new or group.regex_members):
+        return NO_CHANGE
     if is_changed and old and group.subscribers_of(old) == 1:
         draft.keep(RegexResolved(group.group_id, old, None))
     if is_changed and new and group.subscribers_of(new) == 0:

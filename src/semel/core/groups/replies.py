@@ -70,7 +70,7 @@ class LeaveReply:
     members: tuple[tuple[str, str | None, ErrorCode], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every request of a member
 class HeartbeatReply:
     """To ConsumerGroupHeartbeat. `assignment` None means: unchanged."""
 

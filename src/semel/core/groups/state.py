@@ -1,7 +1,5 @@
 """Everything one group coordinator knows, and `apply`, the only way it changes."""
 
-from dataclasses import replace
-
 from semel.core.groups.classic_group import ClassicGroup
 from semel.core.groups.consumer_group import LEAVE_EPOCH, ConsumerGroup, ConsumerMember
 from semel.core.groups.offset_store import CommittedOffset, OffsetStore
@@ -119,8 +117,7 @@ class State:
             case CurrentAssignmentDeleted(_, member_id) if member_id in group.members:
                 member = group.members[member_id]
                 group.put(
-                    replace(
-                        member,
+                    member._replace(
                         epoch=LEAVE_EPOCH,
                         previous_epoch=LEAVE_EPOCH,
                         assigned={},
@@ -148,8 +145,7 @@ class State:
     def _describe_member(group: ConsumerGroup, said: ConsumerMember) -> None:
         known = group.members.get(said.member_id, ConsumerMember(said.member_id))
         group.put(
-            replace(
-                said,
+            said._replace(
                 epoch=known.epoch,
                 previous_epoch=known.previous_epoch,
                 state=known.state,
@@ -163,8 +159,7 @@ class State:
         known = group.members.get(moved.member_id, ConsumerMember(moved.member_id))
         assert moved.state in MEMBER_MOVES[known.state], f"{known.state!r} -> {moved.state!r}"
         group.put(
-            replace(
-                known,
+            known._replace(
                 epoch=moved.epoch,
                 previous_epoch=moved.previous_epoch,
                 state=moved.state,

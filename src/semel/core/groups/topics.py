@@ -23,6 +23,9 @@ class Topics:
     created_version: int = 0
     by_name: dict[str, TopicInfo] = field(default_factory=dict)
     by_id: dict[UUID, TopicInfo] = field(default_factory=dict)
+    _fingerprints: dict[frozenset[str], int] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @staticmethod
     def of(topics: Iterable[TopicInfo], version: int = 1, created_version: int = 1) -> "Topics":
@@ -44,10 +47,18 @@ class Topics:
         Kafka hashes with XXH3 (KIP-1101). The value is only ever compared with one computed by the
         same broker, and a broker that finds a foreign one reassigns once; so any hash will do.
         """
-        known = sorted((t.name, t) for name in names if (t := self.by_name.get(name)) is not None)
+        names = frozenset(names)
+        known = self._fingerprints.get(names)
+        if known is None:
+            known = self._fingerprints[names] = self._fingerprint(names)
+        return known
+
+    def _fingerprint(self, names: frozenset[str]) -> int:
+        known = sorted(name for name in names if name in self.by_name)
         if not known:
             return 0
         digest = blake2b(digest_size=8)
-        for name, topic in known:
+        for name in known:
+            topic = self.by_name[name]
             digest.update(f"{name}\0{topic.id.hex}\0{topic.partitions}\n".encode())
         return int.from_bytes(digest.digest(), "big", signed=True)
