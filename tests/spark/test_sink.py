@@ -318,6 +318,15 @@ def test_a_row_without_a_topic_fails_the_whole_with_that_reason(kafka, spark):
     assert kafka.values(topic) == Counter()
 
 
+def test_a_row_from_before_1970_fails_the_whole_with_that_reason(kafka, spark):
+    topic = kafka.topic(1)
+    moment = "timestamp_millis(id - 1) AS timestamp"
+    rows = spark.range(2).selectExpr("cast(id AS string) AS value", moment)
+    with pytest.raises(BatchFailed, match="a timestamp before 1970"):
+        write(rows, kafka.bootstrap, topic, name=f"old-{topic}", attempts=1)
+    assert kafka.values(topic) == Counter()
+
+
 def test_a_row_larger_than_the_topic_accepts_is_the_reason_given(kafka, spark):
     topic = kafka.topic(1)
     rows = spark.range(1).selectExpr("repeat('x', 3000000) AS value")
