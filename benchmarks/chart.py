@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-WIDTH, HEIGHT = 560, 320
-LEFT, RIGHT, TOP, BOTTOM = 70, 20, 40, 60
+WIDTH, HEIGHT = 600, 340
+LEFT, RIGHT, TOP, BOTTOM = 60, 45, 64, 62
 COLOURS = ("#0b6e4f", "#b5502a", "#3b5b92", "#7a4b94")
 Points = Sequence[tuple[float, float]]
 
@@ -32,9 +32,9 @@ def save(
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}"'
         ' font-family="sans-serif" font-size="12">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-        _text(WIDTH / 2, 20, title, "middle"),
-        _text(WIDTH / 2, HEIGHT - 8, x_name, "middle"),
-        _text(8, TOP - 14, y_name, "start"),
+        _text(WIDTH / 2, 22, title, "middle", weight="bold"),
+        _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 30, x_name, "middle"),
+        _text(LEFT - 40, TOP - 16, y_name, "start"),
     ]
     for y in ticks:
         (x0, height), x1 = place(xs[0], y), WIDTH - RIGHT
@@ -50,7 +50,7 @@ def save(
             f'<polyline points="{path_of}" fill="none" stroke="{colour}" stroke-width="2"/>'
         )
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in spots]
-        parts.append(_text(LEFT + 10 + 130 * number, HEIGHT - 26, f"● {name}", "start", colour))
+        parts.append(_text(LEFT + 180 * number, HEIGHT - 8, f"● {name}", "start", colour))
     path.write_text("\n".join([*parts, "</svg>\n"]))
 
 
@@ -66,6 +66,11 @@ def _powers(lowest: float, highest: float) -> list[float]:
     return [10.0**power for power in range(first, max(last, first + 1) + 1)]
 
 
-def _text(x: float, y: float, words: str, anchor: str, colour: str = "#222") -> str:
+def _text(
+    x: float, y: float, words: str, anchor: str, colour: str = "#222", weight: str = "normal"
+) -> str:
     safe = words.replace("&", "&amp;").replace("<", "&lt;")
-    return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}" fill="{colour}">{safe}</text>'
+    return (
+        f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}" font-weight="{weight}"'
+        f' fill="{colour}">{safe}</text>'
+    )

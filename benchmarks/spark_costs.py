@@ -80,7 +80,11 @@ def _contestants(
 
 _PICTURES = {
     "rows": _Picture(
-        "rows", ROWS, lambda where, n: _contestants(where, n, SOME_PARTITIONS), "CPU seconds", True
+        "rows",
+        ROWS,
+        lambda where, n: _contestants(where, n, SOME_PARTITIONS),
+        f"CPU seconds, rows of {SIZE} B",
+        True,
     ),
     "partitions": _Picture(
         "partitions", PARTITIONS, lambda where, n: _contestants(where, SOME_ROWS, n)
