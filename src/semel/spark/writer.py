@@ -40,8 +40,8 @@ _SMALLEST_BUFFER = 64 << 10
 _SENDERS = 4
 _TOPIC_S = 10.0
 _SPARE_BUFFERS = 8
-# Full batches that may wait for the sender. With all of the pool, encoding ran ahead by a hundred
-# megabytes, and at the end of a task one core had nothing to do for a seventh of its time.
+# Full batches that may wait for the sender: with all of the pool, encoding ran ahead by a hundred
+# megabytes, which are memory and, when all is encoded, one thing left to do for two cores.
 _WAITING = 16
 _LAST_WORDS_S = 5.0
 
