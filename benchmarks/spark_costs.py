@@ -1,11 +1,13 @@
 """What the sink costs against rows, partitions and batch size, drawn as three pictures.
 
-python -m benchmarks.spark_costs
+python -m benchmarks.spark_costs [rows] [partitions] [batch-size]
 
 Shown is processor time, of everything that takes part: it says the same on a busy machine.
 """
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from benchmarks import chart
 from benchmarks.side_by_side import RESULTS
@@ -23,34 +25,36 @@ WARM_UP = 5
 _MEMORY = str(128 << 20)
 
 
-def run(rounds: int = 3) -> None:
+def run(rounds: int = 3, wanted: Sequence[str] = ()) -> None:
     with stage() as where:
         # Else the first points would pay for a cold JVM.
         interleave(_contestants(where, SOME_ROWS, SOME_PARTITIONS), WARM_UP)
-        _draw(where, rounds, "rows", "rows", "CPU seconds", {
-            n: lambda n=n: _contestants(where, n, SOME_PARTITIONS) for n in ROWS
-        })  # fmt: skip
-        some_rows = f"CPU seconds for {SOME_ROWS:,} rows"
-        _draw(where, rounds, "partitions", "partitions", some_rows, {
-            n: lambda n=n: _contestants(where, SOME_ROWS, n) for n in PARTITIONS
-        })  # fmt: skip
-        _draw(where, rounds, "batch size", "KiB in a batch", some_rows, {
-            n: lambda n=n: _contestants(where, SOME_ROWS, SOME_PARTITIONS, n) for n in BATCH_KIB
-        })  # fmt: skip
+        for name, picture in _PICTURES.items():
+            if not wanted or name in wanted:
+                _draw(where, rounds, name, picture)
 
 
-def _draw(
-    where: Stage, rounds: int, name: str, x_name: str, y_name: str, points: dict[int, Callable]
-) -> None:
+@dataclass(frozen=True)
+class _Picture:
+    x_name: str
+    xs: Sequence[int]
+    #: (where, x) → who competes there.
+    contestants: Callable[[Stage, int], dict[str, Callable[[], None]]]
+    y_name: str = f"CPU seconds for {SOME_ROWS:,} rows of {SIZE} B"
+    log: bool = False
+
+
+def _draw(where: Stage, rounds: int, name: str, picture: _Picture) -> None:
     lines: dict[str, list[tuple[float, float]]] = {}
-    for x, contestants in points.items():
-        measured: dict[str, Rounds] = interleave(contestants(), rounds)
+    for x in picture.xs:
+        measured: dict[str, Rounds] = interleave(picture.contestants(where, x), rounds)
         for who, taken in measured.items():
             label = {"semel": "Semel, exactly once", "spark": "Spark's own sink"}[who]
             lines.setdefault(label, []).append((x, taken.cpu))
         print(name, x, {who: round(taken.cpu, 2) for who, taken in measured.items()}, flush=True)
-    target = RESULTS.with_name(f"spark-cost-{name.replace(' ', '-')}.svg")
-    chart.save(target, f"Cost against {name}", x_name, y_name, lines)
+    target = RESULTS.with_name(f"spark-cost-{name}.svg")
+    title = f"What the sink costs against {name.replace('-', ' ')}"
+    chart.save(target, title, picture.x_name, picture.y_name, lines, picture.log)
 
 
 def _contestants(
@@ -74,5 +78,24 @@ def _contestants(
     return {"semel": ours, **({"spark": usual} if where.compares else {})}
 
 
+_PICTURES = {
+    "rows": _Picture(
+        "rows",
+        ROWS,
+        lambda where, n: _contestants(where, n, SOME_PARTITIONS),
+        f"CPU seconds, rows of {SIZE} B",
+        True,
+    ),
+    "partitions": _Picture(
+        "partitions", PARTITIONS, lambda where, n: _contestants(where, SOME_ROWS, n)
+    ),
+    "batch-size": _Picture(
+        "KiB in a batch",
+        BATCH_KIB,
+        lambda where, n: _contestants(where, SOME_ROWS, SOME_PARTITIONS, n),
+    ),
+}
+
+
 if __name__ == "__main__":
-    run()
+    run(wanted=sys.argv[1:])

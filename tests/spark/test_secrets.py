@@ -1,7 +1,10 @@
 """TLS and SASL reach every connection, of the driver and of the tasks; passwords reach no page."""
 
+import json
+import os
 import pickle
 import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -71,7 +74,7 @@ def test_java_s_way_to_name_a_user_is_understood():
 
 @pytest.fixture
 def guarded(tmp_path):
-    """Apache Kafka with a second listener that wants TLS and a password."""
+    """Apache Kafka with a listener for TLS, and one that wants a password too."""
     keys, certificate = tmp_path / "keys.p12", tmp_path / "certificate.pem"
     secret = ("-storepass", PASSWORD, "-storetype", "PKCS12", "-keystore", str(keys))
     run = {"check": True, "capture_output": True}
@@ -83,15 +86,15 @@ def guarded(tmp_path):
         ["keytool", "-exportcert", "-rfc", "-alias", "broker", "-file", str(certificate), *secret],
         **run,
     )
-    plain, safe, controller = free_port(), free_port(), free_port()
-    listeners = f"PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{safe}"
+    plain, safe, tls, controller = (free_port() for _ in range(4))
+    listeners = f"PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{safe},SSL://127.0.0.1:{tls}"
     kafka = ApacheKafka(
         {
             "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
             "advertised.listeners": listeners,
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
-            "SASL_SSL:SASL_SSL",
+            "SASL_SSL:SASL_SSL,SSL:SSL",
             "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
             "listener.name.sasl_ssl.plain.sasl.jaas.config": f'{PLAIN} user_alice="{PASSWORD}";',
             "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": f"{SCRAM};",
@@ -107,7 +110,8 @@ def guarded(tmp_path):
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
         for future in admin.alter_user_scram_credentials([change]).values():
             future.result()
-        yield kafka, f"127.0.0.1:{safe}", str(certificate)
+        addresses = {"SASL_SSL": f"127.0.0.1:{safe}", "SSL": f"127.0.0.1:{tls}"}
+        yield kafka, addresses, str(certificate)
 
 
 @pytest.mark.spark
@@ -116,11 +120,12 @@ def guarded(tmp_path):
 def test_a_query_over_tls_and_sasl_tells_nobody_its_password(
     guarded, world, lines, new_plan, run_driver, tmp_path
 ):
-    broker, safe, certificate = guarded
+    broker, addresses, certificate = guarded
     kafka = world(broker.bootstrap)
     events = tmp_path / "events"
     events.mkdir()
-    plan = {**new_plan(kafka), "bootstrap": safe, "events": str(events), "log_level": "INFO"}
+    plan = {**new_plan(kafka), "bootstrap": addresses["SASL_SSL"], "events": str(events)}
+    plan["log_level"] = "INFO"
 
     def run(mechanism, password):
         lines.add(100)
@@ -141,3 +146,45 @@ def test_a_query_over_tls_and_sasl_tells_nobody_its_password(
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".p12"]
     assert any(events in path.parents for path in kept)
     assert [path for path in kept if PASSWORD.encode() in path.read_bytes()] == []
+
+
+@pytest.mark.spark
+@pytest.mark.interop
+@pytest.mark.timeout(600)
+def test_a_pipeline_s_file_says_how_both_its_sides_reach_the_broker(guarded, world, tmp_path):
+    broker, addresses, certificate = guarded
+    kafka = world(broker.bootstrap)
+    source, sink = kafka.topic(2), kafka.topic(2)
+    words = []
+
+    def run(protocol, **settings):
+        words.append(f"over {protocol}")
+        producer = kafka.producer()
+        producer.produce(source, words[-1])
+        producer.flush()
+        settings = {"security.protocol": protocol, "ssl.ca.location": certificate, **settings}
+        given = {
+            "application": sink, "bootstrap": addresses[protocol], "source": source, "sink": sink,
+            "transform": "SELECT upper(value) AS value FROM source",
+            "checkpoint": str(tmp_path / "checkpoint"),
+        }  # fmt: skip
+        path = tmp_path / "pipeline.toml"
+        lines = [*_toml(given), "[settings]", *_toml(settings)]
+        path.write_text("\n".join(lines))
+        command = [sys.executable, "-m", "semel.cli", "pipeline", "run", str(path), "--once"]
+        done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ))
+        path.unlink()
+        assert done.returncode == 0, done.stderr
+        assert PASSWORD not in done.stdout + done.stderr
+        assert kafka.values(sink) == Counter(word.upper() for word in words)
+
+    run("SSL")
+    user = {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "alice", "sasl.password": PASSWORD}
+    run("SASL_SSL", **user)
+    kept = [path for path in (tmp_path / "checkpoint").rglob("*") if path.is_file()]
+    assert kept
+    assert [path for path in kept if PASSWORD.encode() in path.read_bytes()] == []
+
+
+def _toml(table):
+    return [f"{json.dumps(name)} = {json.dumps(value)}" for name, value in table.items()]

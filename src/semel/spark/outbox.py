@@ -1,8 +1,8 @@
 """A task's full batches on their way out: a queue per partition, drained by sender threads.
 
-A sender takes the ready batches of one leader, packs them and computes their checksums, claims
-their partitions from the driver, writes whatever was granted in one Produce request, and gives
-the partitions back together with its next claim, or at once if nothing else is ready.
+A sender takes the ready batches of one leader, packs them, claims their partitions from the
+driver, writes whatever was granted in one Produce request, and gives the partitions back together
+with its next claim, or at once if nothing else is ready.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-
-from crc32c import crc32c
 
 from semel.client.lent import Lent, highest_version
 from semel.client.lent_wire import Cluster, KafkaError, Unreachable
@@ -37,11 +35,10 @@ _RETRY_PAUSE_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A body compressed and summed: everything that can be done before its sequence is known."""
+    """A body compressed: what is worth doing before its sequence is known."""
 
     body: Body
     records: Buffer
-    crc: int
 
 
 class Outbox:
@@ -140,8 +137,7 @@ class Outbox:
     def _pack(self, head: Body | Packed) -> Packed:
         if isinstance(head, Packed):
             return head
-        records = compress(self._codec, head.records)
-        return Packed(head, records, crc32c(records))
+        return Packed(head, compress(self._codec, head.records))
 
     def _raise(self) -> None:
         if self.error is not None:
@@ -225,8 +221,7 @@ class Sender(threading.Thread):
 
     def _seal(self, item: Packed, grant: Grant) -> Pieces:
         header = batch_header(
-            size=len(item.records),
-            crc=item.crc,
+            records=item.records,
             count=item.body.count,
             base_ms=item.body.base_ms,
             max_ms=item.body.max_ms,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from semel.spark.java import use_java
+from semel.spark.scripts import worker_python
 from semel.spark.source import register
 
 _QUIET = Path(__file__).with_name("quiet.properties")
@@ -32,7 +32,7 @@ def session(
     use_java()
     # Spark's default is whatever `python3` is on the PATH: seldom the one with the packages.
     if master.startswith("local"):
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_PYTHON", worker_python())
         # Nobody else needs to reach this driver, nor the claims that it serves.
         settings.setdefault("spark__driver__host", _LOOPBACK)
         settings.setdefault("spark__driver__bindAddress", _LOOPBACK)

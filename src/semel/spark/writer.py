@@ -40,6 +40,9 @@ _SMALLEST_BUFFER = 64 << 10
 _SENDERS = 4
 _TOPIC_S = 10.0
 _SPARE_BUFFERS = 8
+# Full batches that may wait for the sender: with all of the pool, encoding ran ahead by a hundred
+# megabytes, which are memory and, when all is encoded, one thing left to do for two cores.
+_WAITING = 16
 _LAST_WORDS_S = 5.0
 
 
@@ -130,7 +133,7 @@ class _Task:
             sender.join()
         if self._outbox.error is not None:
             raise self._outbox.error
-        _POOLS[self._pool.capacity] = self._pool
+        _POOLS[self._pool.buffers, self._pool.capacity] = self._pool
         return self._outbox.sent
 
     def fail(self, error: BaseException) -> None:
@@ -159,11 +162,12 @@ class _Task:
         share = _POOL_BYTES // (lanes + _SPARE_BUFFERS)
         capacity = max(_SMALLEST_BUFFER, min(writer.batch_bytes, share))
         # Memory that a former task has touched already costs no page faults.
-        pool = _POOLS.pop(capacity, None)
-        return pool or BufferPool(_POOL_BYTES // capacity, capacity)
+        buffers = min(_POOL_BYTES // capacity, 2 * lanes + _WAITING)
+        pool = _POOLS.pop((buffers, capacity), None)
+        return pool or BufferPool(buffers, capacity)
 
 
-_POOLS: dict[int, BufferPool] = {}
+_POOLS: dict[tuple[int, int], BufferPool] = {}
 _CLUSTERS: dict[tuple[str, Security, int], Cluster] = {}
 
 

@@ -28,7 +28,7 @@ def directory() -> Path:
     sources = [*here.glob("*_kernels.py"), *(here / name for name in _SHARED)]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(sources)))
     digest.update(f"numba {version('numba')} python {sys.version}".encode())
-    return _user_cache() / "semel" / f"kernels-{digest.hexdigest()[:16]}"
+    return user_cache() / "semel" / f"kernels-{digest.hexdigest()[:16]}"
 
 
 def is_complete() -> bool:
@@ -79,7 +79,7 @@ def _is_removable(path: Path, before: float) -> bool:
         return False
 
 
-def _user_cache() -> Path:
+def user_cache() -> Path:
     chosen = os.environ.get("SEMEL_CACHE") or os.environ.get("XDG_CACHE_HOME")
     if chosen:
         return Path(chosen)

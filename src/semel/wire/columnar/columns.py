@@ -120,13 +120,18 @@ def _timestamps(array: pa.Array | None, now_ms: int) -> Array:
     if array is None or pa.types.is_null(array.type) or len(array) == 0:
         return _NO_INTS
     if pa.types.is_timestamp(array.type):
-        # Spark counts microseconds; a Kafka timestamp before the epoch rounds down like any other.
+        # Spark counts microseconds.
         array = (
             pc.floor_temporal(array, unit="millisecond").cast(pa.timestamp("ms")).cast(pa.int64())
         )
     if array.null_count:
         array = array.fill_null(now_ms)
-    return np.ascontiguousarray(array.to_numpy(zero_copy_only=False), np.int64)
+    times = np.ascontiguousarray(array.to_numpy(zero_copy_only=False), np.int64)
+    # Brokers let it in and fail later: whoever copies such a record, as compaction does, throws
+    # (Kafka's MemoryRecordsBuilder). Java's ProducerRecord refuses it too.
+    if times.min() < 0:
+        raise ValueError("a timestamp before 1970: Kafka's begin there")
+    return times
 
 
 def _partitions(array: pa.Array | None) -> tuple[Array, Array, int]:

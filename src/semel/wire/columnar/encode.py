@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from semel.wire.checksum import carried_over, crc32c
+from semel.wire.checksum import crc32c
 from semel.wire.columnar.columns import Array, Rows
 from semel.wire.columnar.kernels import Kernels, load
 from semel.wire.columnar.shapes import DONE, FULL
+from semel.wire.compression import Buffer
 
 TRANSACTIONAL = 0x10
 # Broker default message.max.bytes is 1 MiB; large batches are what makes Produce cheap.
@@ -242,8 +243,7 @@ _FRONT = struct.Struct(">qiibI")
 
 def batch_header(
     *,
-    size: int,
-    crc: int,
+    records: Buffer,
     count: int,
     base_ms: int,
     max_ms: int,
@@ -252,13 +252,10 @@ def batch_header(
     sequence: int,
     codec: int,
 ) -> bytes:
-    """The header of a transactional batch whose body has that size and that CRC-32C.
-
-    The body's CRC is known before a sequence number is; the header's is folded in by combination.
-    """
+    """The header of a transactional batch of these records."""
     # A transactional batch with producer id -1 is accepted by Kafka and visible to everybody.
     assert producer_id >= 0, f"producer id {producer_id}"
     attributes = TRANSACTIONAL | codec
     tail = _TAIL.pack(attributes, count - 1, base_ms, max_ms, producer_id, epoch, sequence, count)
-    whole = carried_over(crc32c(tail), size) ^ crc
-    return _FRONT.pack(0, 49 + size, -1, 2, whole) + tail
+    crc = crc32c(records, crc32c(tail))
+    return _FRONT.pack(0, 49 + len(records), -1, 2, crc) + tail
