@@ -36,9 +36,10 @@ def worker_python() -> str:
     text = _PYTHON.format(home=shlex.quote(str(home)), python=shlex.quote(sys.executable))
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     try:
-        return str(executable(user_cache() / "semel" / f"python-{digest}", text))
+        script = executable(user_cache() / "semel" / f"python-{digest}", text)
     except OSError:
-        return sys.executable  # a cache that cannot be written is slow, not wrong
+        return sys.executable  # a cache that cannot be written is slow, not wrong …
+    return str(script) if os.access(script, os.X_OK) else sys.executable  # … nor one without exec
 
 
 def executable(path: Path, text: str) -> Path:
