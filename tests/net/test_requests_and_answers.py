@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semel.net.connection import FIRST_CHUNK, SCRATCH_SIZE, Connection
+from semel.net.listener import ListenerLimits
 
 
 async def test_requests_sent_at_once_are_answered_in_order(start, connect, answer):
@@ -177,7 +178,7 @@ async def test_a_promise_of_a_large_frame_takes_no_memory_until_bytes_come(
 class Collector:
     """A listener without a socket."""
 
-    max_frame_size, max_waiting = 1 << 24, 10
+    limits = ListenerLimits(max_frame_size=1 << 24, max_waiting=10)
 
     def __init__(self):
         self.scratch = memoryview(bytearray(SCRATCH_SIZE))

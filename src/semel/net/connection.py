@@ -61,6 +61,11 @@ class Frame(Protocol):
 
 
 class Limits(Protocol):
+    max_frame_size: int
+    max_waiting: int
+
+
+class Host(Protocol):
     """What a connection needs of its listener. The frame that `receive` is given is its own for the
     length of the call; what shall last longer is copied, or holds a view of the frame. `finish`
     follows when all frames read in one go were given, before anything is sent."""
@@ -72,9 +77,7 @@ class Limits(Protocol):
     finish: Callable[[], None]
 
     @property
-    def max_frame_size(self) -> int: ...
-    @property
-    def max_waiting(self) -> int: ...
+    def limits(self) -> Limits: ...
     def forget(self, connection: Connection) -> None: ...
 
 
@@ -105,8 +108,8 @@ class Connection:
         "_flush_planned",
         "_frame",
         "_held_by",
+        "_host",
         "_inbox",
-        "_limits",
         "_loop",
         "_out",
         "_out_size",
@@ -117,8 +120,9 @@ class Connection:
         "_socket",
         "_waiting",
         "_waiting_size",
-        "active_at",
         "closed",
+        "idle_since",
+        "is_active",
         "local_host",
         "peer_host",
         "peer_port",
@@ -126,15 +130,16 @@ class Connection:
     )
 
     def __init__(
-        self, limits: Limits, loop: asyncio.AbstractEventLoop, accepted: socket.socket, peer: Any
+        self, host: Host, loop: asyncio.AbstractEventLoop, accepted: socket.socket, peer: Any
     ) -> None:
-        self._limits = limits
+        self._host = host
         self._loop = loop
         self._socket = accepted
         self.peer_host: str = peer[0]
         self.peer_port: int = peer[1]
         self.local_host: str = accepted.getsockname()[0]
-        self.active_at = loop.time()
+        self.idle_since = loop.time()  # as the listener saw it on its last round, unless …
+        self.is_active = False  # … this came true since
         self._carry = b""  # the first bytes of a frame whose length is not known yet
         self._frame: bytearray | None = None  # a frame being read straight into place …
         self._filled = 0  # … so far …
@@ -169,7 +174,7 @@ class Connection:
         if not count:
             self._end()
             return
-        self.active_at = self._loop.time()
+        self.is_active = True
         self._receiving = True
         if self._frame is None:
             self._take_scratch(len(self._carry) + count)
@@ -178,8 +183,8 @@ class Connection:
             if self._filled == self._size:
                 frame, self._frame = self._frame, None
                 if self._take(frame) and len(frame) <= LARGEST_SPARE:
-                    self._limits.spare = frame
-        self._limits.finish()
+                    self._host.spare = frame
+        self._host.finish()
         self._receiving = False
         self._flush()
 
@@ -189,21 +194,21 @@ class Connection:
         if frame is None:
             carry = self._carry
             if not carry:
-                return self._limits.scratch
-            self._limits.scratch[: len(carry)] = carry
-            return self._limits.scratch[len(carry) :]
+                return self._host.scratch
+            self._host.scratch[: len(carry)] = carry
+            return self._host.scratch[len(carry) :]
         if self._filled == len(frame):
             frame.extend(bytes(min(len(frame), self._size - len(frame))))
         return memoryview(frame)[self._filled :]
 
     def _take_scratch(self, end: int) -> None:
         """Start the requests whose frames are whole; keep the beginning of one that is not."""
-        scratch = self._limits.scratch
+        scratch = self._host.scratch
         self._carry = b""
         start = 0
         while end - start >= 4 and not self.closed:
             (size,) = LENGTH.unpack_from(scratch, start)
-            if not 0 < size <= self._limits.max_frame_size:
+            if not 0 < size <= self._host.limits.max_frame_size:
                 self._refuse(size)
                 return
             start += 4
@@ -223,7 +228,7 @@ class Connection:
     def _empty_frame(self, size: int) -> bytearray:
         """The last large frame again if nobody looks into it any more: Python fills a new one with
         zeros first, which costs a twentieth of all that is done to a megabyte."""
-        spare, self._limits.spare = self._limits.spare, None
+        spare, self._host.spare = self._host.spare, None
         if spare is None or size > 2 * len(spare):
             return bytearray(size)
         try:
@@ -235,7 +240,7 @@ class Connection:
         return spare
 
     def _refuse(self, size: int) -> None:
-        self.close(f"frame of {size} bytes, allowed are 1 to {self._limits.max_frame_size}")
+        self.close(f"frame of {size} bytes, allowed are 1 to {self._host.limits.max_frame_size}")
 
     def _take(self, frame: bytearray) -> bool:
         """Start the request if it may be started; whether it was."""
@@ -246,7 +251,7 @@ class Connection:
             self._pause()
             return False
         self._request_size = len(frame)
-        self._limits.receive(self, frame)
+        self._host.receive(self, frame)
         return True
 
     def _may_start(self) -> bool:
@@ -255,7 +260,7 @@ class Connection:
             self._held_by is None
             and self._out_size <= MOST_UNSENT
             and self._waiting_size <= MOST_WAITING
-            and len(self._waiting) < self._limits.max_waiting
+            and len(self._waiting) < self._host.limits.max_waiting
         )
 
     # Answering (called by the service above)
@@ -382,8 +387,8 @@ class Connection:
         while self._inbox and self._may_start() and not self.closed:
             frame = self._inbox.popleft()
             self._request_size = len(frame)
-            self._limits.receive(self, frame)
-        self._limits.finish()
+            self._host.receive(self, frame)
+        self._host.finish()
         self._receiving = False
 
     def _send_some(self) -> None:
@@ -421,7 +426,7 @@ class Connection:
         if sent == 0:  # the file is shorter than promised; the answer cannot be completed
             self.close(f"a file ended {stretch.rest} bytes early")
             return
-        self.active_at = self._loop.time()
+        self.is_active = True
         self._out_size -= sent
         stretch.position += sent
         stretch.rest -= sent
@@ -430,12 +435,12 @@ class Connection:
 
     def _block(self) -> None:
         self._blocked = True
-        self._limits.watcher.want(self._socket.fileno(), self._reading, True)
+        self._host.watcher.want(self._socket.fileno(), self._reading, True)
 
     def writable(self) -> None:
-        self.active_at = self._loop.time()
+        self.is_active = True
         self._blocked = False
-        self._limits.watcher.want(self._socket.fileno(), self._reading, False)
+        self._host.watcher.want(self._socket.fileno(), self._reading, False)
         self._flush()
 
     # Back-pressure
@@ -443,12 +448,12 @@ class Connection:
     def _pause(self) -> None:
         if self._reading and not self.closed:
             self._reading = False
-            self._limits.watcher.want(self._socket.fileno(), False, self._blocked)
+            self._host.watcher.want(self._socket.fileno(), False, self._blocked)
 
     def _resume(self) -> None:
         if not self.closed:
             self._reading = True
-            self._limits.watcher.want(self._socket.fileno(), True, self._blocked)
+            self._host.watcher.want(self._socket.fileno(), True, self._blocked)
 
     # The end
 
@@ -458,12 +463,12 @@ class Connection:
         fd = self._socket.fileno()
         if fd < 0:
             return
-        self._limits.watcher.forget(fd)
+        self._host.watcher.forget(fd)
         self._socket.close()
         self._out.clear()
         self._inbox.clear()
         self._waiting.clear()
-        self._limits.forget(self)
+        self._host.forget(self)
 
 
 class Stretch:

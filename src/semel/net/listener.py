@@ -55,14 +55,6 @@ class Listener:
         self._drained: asyncio.Event | None = None
         self._doors: list[Door] = []
 
-    @property
-    def max_frame_size(self) -> int:
-        return self.limits.max_frame_size
-
-    @property
-    def max_waiting(self) -> int:
-        return self.limits.max_waiting
-
     async def start(self, host: str, port: int) -> None:
         """Listen on host and port; port 0 takes a free one, told by `port` afterwards."""
         self._loop = asyncio.get_running_loop()
@@ -133,9 +125,12 @@ class Listener:
 
         One that waits for our answer is spared; one that does not take its answers is not.
         """
-        too_old = self._loop.time() - self.limits.idle_seconds
+        now = self._loop.time()
+        too_old = now - self.limits.idle_seconds
         for connection in list(self.connections):
-            if connection.active_at < too_old and not connection.awaits_answer:
+            if connection.is_active:
+                connection.is_active, connection.idle_since = False, now
+            if connection.idle_since < too_old and not connection.awaits_answer:
                 connection.close(f"idle for {self.limits.idle_seconds:g} s")
         self._sweep_timer = self._loop.call_later(self._sweep_seconds(), self._sweep)
 
