@@ -130,14 +130,14 @@ class MarkerSender:
         return HERE if self._broker.partitions.find(topic, index) is not None else GONE
 
     def _write_here(self, debt: Debt, partition: TopicPartition) -> None:
-        order = debt.owed.order
+        ended = debt.owed.order.prepared
         written = self.append_here(
             *partition,
-            order.producer_id,
-            order.epoch,
-            order.commit,
+            ended.producer_id,
+            ended.epoch,
+            ended.committing,
             debt.coordinator_epoch,
-            order.version,
+            ended.client_version,
         )
         if isinstance(written, Refusal):
             self._hear(debt, partition, written.error, written.message)

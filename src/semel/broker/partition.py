@@ -210,27 +210,35 @@ class Partition:
         if refused is not None:
             return refused
         now_ms = self._now_ms()
-        records = control_batch(
+        base_offset = self.log.next_offset
+        leader_epoch = self.topic.leader_epochs[self.index]
+        batch = control_batch(
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             commit=commit,
             coordinator_epoch=coordinator_epoch,
             timestamp=now_ms,
+            base_offset=base_offset,
+            leader_epoch=leader_epoch,
         )
-        return self._write(BatchHeader(records), NO_TIMESTAMP, now_ms, marker)
+        ticket = self._store(batch, base_offset, leader_epoch)
+        if ticket is None:
+            return self._storage_refusal()
+        aborted = self.state.apply_marker(marker, base_offset, now_ms, now_ms)
+        if aborted is not None:
+            segment = self.log.active_base_offset
+            self.log.append_side_file(segment, "txnindex", encode_aborted(aborted))
+        self._reached(base_offset + 1, ticket)
+        return Appended(base_offset, NO_TIMESTAMP, ticket)
 
-    def _write(
-        self, batch: BatchHeader, append_time_ms: int, now_ms: int, marker: Marker | None = None
-    ) -> Appended | Refusal:
+    def _write(self, batch: BatchHeader, append_time_ms: int, now_ms: int) -> Appended | Refusal:
         base_offset = self.log.next_offset
         leader_epoch = self.topic.leader_epochs[self.index]
         patch(batch, base_offset, leader_epoch)
         ticket = self._store(batch.whole, base_offset, leader_epoch)
         if ticket is None:
             return self._storage_refusal()
-        if marker is not None:
-            self._apply_marker(marker, batch, now_ms)
-        elif batch.producer_id != NO_PRODUCER_ID:
+        if batch.producer_id != NO_PRODUCER_ID:
             self.state.apply_batch(batch, now_ms)
         self._reached(base_offset + batch.last_offset_delta + 1, ticket)
         return Appended(base_offset, append_time_ms, ticket)
@@ -255,12 +263,6 @@ class Partition:
             self._durable_to(next_offset)
         else:
             ticket.add_callback(partial(self._settled, next_offset))
-
-    def _apply_marker(self, marker: Marker, batch: BatchHeader, now_ms: int) -> None:
-        aborted = self.state.apply_marker(marker, batch.base_offset, batch.max_timestamp, now_ms)
-        if aborted is not None:
-            segment = self.log.active_base_offset
-            self.log.append_side_file(segment, "txnindex", encode_aborted(aborted))
 
     def _settled(self, next_offset: int, ticket: Ticket) -> None:
         if ticket.durable:

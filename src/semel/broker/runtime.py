@@ -86,9 +86,10 @@ class Shard:
         machine = self.machine
         if machine is None:
             return command.refused(self.error)
-        decision = machine.decide(command, self._now_ms())
+        now_ms = self._now_ms()
+        decision = machine.decide(command, now_ms)
         if decision.records:
-            refusal = self._append(self._encode(decision.records), guard)
+            refusal = self._append(self._encode(decision.records), now_ms, guard)
             if refusal is not None:
                 return command.refused(refusal.error)
             self._apply(machine, decision.records)
@@ -114,7 +115,7 @@ class Shard:
                 self._apply(machine, decision.records)
                 decisions.append(decision)
         finally:  # what was applied is written, whatever happens
-            refusal = self._append(entries, None)
+            refusal = self._append(entries, now_ms)
         if refusal is not None:
             return [command.refused(refusal.error) for command in commands]
         if self._ticket.durable:
@@ -137,7 +138,7 @@ class Shard:
     def flush(self) -> None:
         """Append what was put off."""
         if self._put_off and self.machine is not None:
-            self._append([], None)
+            self._append([], self._now_ms())
 
     def append_marker(
         self, producer_id: int, epoch: int, commit: bool, coordinator_epoch: int, version: int
@@ -188,13 +189,14 @@ class Shard:
 
     # The log
 
-    def _append(self, entries: list[LogEntry], guard: Guard | None) -> Refusal | None:
+    def _append(
+        self, entries: list[LogEntry], now_ms: int, guard: Guard | None = None
+    ) -> Refusal | None:
         if self._put_off:
             entries = self._put_off + entries
             self._put_off = []
         if not entries:
             return None
-        now_ms = self._now_ms()
         for run in [entries] if len(entries) == 1 else _runs(entries):
             pairs = [entry[:2] for entry in run]
             _, _, producer_id, epoch = run[0]

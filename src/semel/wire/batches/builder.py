@@ -140,21 +140,25 @@ def build_few(
 ) -> bytearray:
     """A batch of (key, value) pairs of one time: what coordinators write, in a third of a builder's
     time."""
+    small, end = _SMALL, _SMALL_END
     parts: list[bytes] = []
     count = 0
     for key, value in records:
+        key_size = -1 if key is None else len(key)
+        value_size = -1 if value is None else len(value)
         record = b"".join(
             (
                 b"\0\0",  # attributes, timestamp delta
-                _SMALL[count] if count < _SMALL_END else encode_varint(count),
-                _NULL if key is None else _length(key),
+                small[count] if count < end else encode_varint(count),
+                small[key_size] if 0 <= key_size < end else encode_varint(key_size),
                 key or b"",
-                _NULL if value is None else _length(value),
+                small[value_size] if 0 <= value_size < end else encode_varint(value_size),
                 value or b"",
                 _NO_HEADERS,
             )
         )
-        parts += (_length(record), record)
+        size = len(record)
+        parts += (small[size] if size < end else encode_varint(size), record)
         count += 1
     return batch_around(
         b"".join(parts),
