@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -63,8 +64,9 @@ def die(plan: dict) -> None:
 
 
 def stop(plan: dict) -> None:
-    """All of this process is frozen until somebody sends it SIGCONT."""
-    os.kill(os.getpid(), signal.SIGSTOP)
+    """All of this process is frozen until somebody sends it SIGCONT. The signal goes to this very
+    thread: if another one took it, this one would run on for a moment, past the place."""
+    signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
 
 def delete_shuffle_files(plan: dict) -> None:

@@ -69,7 +69,7 @@ def test_a_driver_that_wakes_up_after_its_successor_is_told_so(
         woken = sleeper.finish()
     assert woken.returncode == 1
     if place != "after commit":
-        assert "another driver has taken over" in woken.stdout
+        assert "another driver has taken over" in woken.stdout, woken.stdout
     assert kafka.values(plan["topic"]) == Counter(lines.rows)
 
 
