@@ -209,9 +209,17 @@ class QuietSum(Sum):
         return Decision(decision.reply, decision.records) if quiet else decision
 
 
+class NamingCodec(SumCodec):
+    """Every record under a name of its own."""
+
+    def encode(self, record):
+        _, value, *producer = super().encode(record)
+        return LogEntry(value, value, *producer)
+
+
 async def test_what_is_put_off_is_seen_at_once_and_written_with_the_next(broker):
     bench = Bench(broker)
-    bench.shard._new_machine = QuietSum
+    bench.shard._new_machine, bench.shard._codec = QuietSum, NamingCodec()
     bench.shard.load()
     start = bench.partition.log.next_offset
     bench.shard.submit_lazily(AddQuietly(5))
@@ -226,6 +234,21 @@ async def test_what_is_put_off_is_seen_at_once_and_written_with_the_next(broker)
     bench.shard.unload()
     bench.shard.load()
     assert bench.shard.submit(Look()) == 11
+
+
+async def test_what_is_put_off_and_then_said_anew_is_not_written(broker):
+    bench = Bench(broker)
+    bench.shard._new_machine = QuietSum
+    bench.shard.load()
+    start = bench.partition.log.next_offset
+    bench.shard.submit_lazily(AddQuietly(5))
+    bench.shard.submit(Add(1))
+    assert bench.partition.log.next_offset == start + 1
+    bench.shard.flush()
+    assert bench.partition.log.next_offset == start + 1
+    bench.shard.unload()
+    bench.shard.load()
+    assert bench.shard.submit(Look()) == 6
 
 
 async def test_a_marker_in_its_own_partition_reaches_the_machine_live_and_on_replay(bench):

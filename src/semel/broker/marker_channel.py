@@ -69,18 +69,18 @@ def request_for(errands: list[Errand]) -> WriteTxnMarkersRequest:
         by_debt.setdefault(debt, []).append(partition)
     request = WriteTxnMarkersRequest()
     for debt, partitions in by_debt.items():
-        order = debt.owed.order
+        producer_id, epoch, commit, coordinator_epoch, version = debt.marker
         topics: dict[str, MarkerTopic] = {}
         for topic, index in partitions:
             topics.setdefault(topic, MarkerTopic(name=topic)).partition_indexes.append(index)
         request.markers.append(
             Marker(
-                producer_id=order.producer_id,
-                producer_epoch=order.epoch,
-                transaction_result=order.commit,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                transaction_result=commit,
                 topics=list(topics.values()),
-                coordinator_epoch=debt.coordinator_epoch,
-                transaction_version=order.version,
+                coordinator_epoch=coordinator_epoch,
+                transaction_version=version,
             )
         )
     return request
@@ -99,7 +99,7 @@ def answers_to(
     answers = []
     for errand in errands:
         debt, (topic_name, index) = errand
-        code = errors.get((debt.owed.order.producer_id, topic_name, index))
+        code = errors.get((debt.marker[0], topic_name, index))
         error = ErrorCode.NETWORK_EXCEPTION if code is None else ErrorCode.of(code)
         answers.append((errand, error))
     return answers

@@ -17,7 +17,7 @@ from semel.core.partition.admission import Refusal
 from semel.core.transactions.commands import WriteMarkers
 from semel.core.transactions.markers import MarkersOwed, Verdict
 from semel.core.transactions.transaction import TopicPartition
-from semel.store.interface import Ticket
+from semel.store.interface import DURABLE, Ticket
 from semel.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -31,10 +31,14 @@ HERE, NOWHERE, GONE = "here", "nowhere", "gone"
 Place = int | str
 
 
+MarkerFields = tuple[int, int, bool, int, int]
+"""Producer id and epoch, whether it is a commit, coordinator epoch, transaction version."""
+
+
 class Debt:
     """The markers one prepared transaction owes, and whom to tell when they are written."""
 
-    __slots__ = ("coordinator_epoch", "late", "on_paid", "owed", "settled", "still_coordinator")
+    __slots__ = ("late", "marker", "on_paid", "owed", "settled", "still_coordinator")
 
     def __init__(
         self,
@@ -44,7 +48,14 @@ class Debt:
         on_paid: Callable[[WriteMarkers], None],
     ) -> None:
         self.owed = MarkersOwed(order)
-        self.coordinator_epoch = coordinator_epoch
+        ended = order.prepared
+        self.marker: MarkerFields = (
+            ended.producer_id,
+            ended.epoch,
+            ended.committing,
+            coordinator_epoch,
+            ended.client_version,
+        )
         self.still_coordinator = still_coordinator
         self.on_paid = on_paid
         self.settled = False
@@ -65,7 +76,8 @@ class Channel(Protocol):
 
 
 class MarkerSender:
-    """`leader_of` tells where a partition is led: HERE, a broker's id, NOWHERE yet, or GONE."""
+    """`leader_of` tells where a partition is led: HERE, a broker's id, NOWHERE yet, or GONE.
+    Without it, every partition that there is is led here."""
 
     def __init__(
         self,
@@ -74,7 +86,7 @@ class MarkerSender:
         open_channel: Callable[[int], Channel] | None = None,
     ) -> None:
         self._broker = broker
-        self.leader_of = leader_of or self.leader_here
+        self.leader_of = leader_of
         self._open_channel = open_channel
         self._channels: dict[int, Channel] = {}
         self._queues: dict[int, list[Errand]] = {}
@@ -84,8 +96,14 @@ class MarkerSender:
 
     def send(self, debt: Debt) -> None:
         """Write what can be written now, in this very call, and see to the rest."""
-        for partition in sorted(debt.owed.order.partitions):
-            self._place(debt, partition)
+        owed, marker = debt.owed.partitions, debt.marker
+        for partition in sorted(owed):
+            if self.leader_of is not None:
+                self._place(debt, partition)
+            elif (written := self.append_here(*partition, marker)) is DURABLE:
+                owed.discard(partition)
+            else:
+                self._written_here(debt, partition, written)
         self._settle(debt)
 
     @property
@@ -104,18 +122,8 @@ class MarkerSender:
 
     # Here
 
-    def append_here(
-        self,
-        topic: str,
-        index: int,
-        producer_id: int,
-        epoch: int,
-        commit: bool,
-        coordinator_epoch: int,
-        version: int,
-    ) -> Ticket | Refusal:
+    def append_here(self, topic: str, index: int, marker: MarkerFields) -> Ticket | Refusal:
         """Append one marker to a partition that this broker leads."""
-        marker = (producer_id, epoch, commit, coordinator_epoch, version)
         if topic == OFFSETS_TOPIC and self._broker.groups is not None:
             # Its coordinator has to hear of it: offsets wait for this marker.
             offsets_marker: Ticket | Refusal = self._broker.groups.append_marker(index, *marker)
@@ -126,23 +134,14 @@ class MarkerSender:
         appended = partition.append_marker(*marker)
         return appended if isinstance(appended, Refusal) else appended.ticket
 
-    def leader_here(self, topic: str, index: int) -> Place:
-        return HERE if self._broker.partitions.find(topic, index) is not None else GONE
-
-    def _write_here(self, debt: Debt, partition: TopicPartition) -> None:
-        ended = debt.owed.order.prepared
-        written = self.append_here(
-            *partition,
-            ended.producer_id,
-            ended.epoch,
-            ended.committing,
-            debt.coordinator_epoch,
-            ended.client_version,
-        )
+    def _written_here(
+        self, debt: Debt, partition: TopicPartition, written: Ticket | Refusal
+    ) -> None:
         if isinstance(written, Refusal):
-            self._hear(debt, partition, written.error, written.message)
-        elif written.durable:
-            debt.owed.hear(partition, ErrorCode.NONE)
+            if written.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self._forget(debt, partition)
+            else:
+                self._hear(debt, partition, written.error, written.message)
         else:
             written.add_callback(lambda ticket: self._durable(debt, partition, ticket))
 
@@ -155,17 +154,20 @@ class MarkerSender:
     # Anywhere
 
     def _place(self, debt: Debt, partition: TopicPartition) -> None:
-        place = self.leader_of(*partition)
+        place = HERE if self.leader_of is None else self.leader_of(*partition)
         if place == HERE:
-            self._write_here(debt, partition)
+            self._written_here(debt, partition, self.append_here(*partition, debt.marker))
         elif place == GONE:
-            log.info("a topic is gone: its marker is not owed", extra={"partition": partition})
-            debt.owed.forget(partition)
+            self._forget(debt, partition)
         elif isinstance(place, int):
             self._queues.setdefault(place, []).append((debt, partition))
             self._wake(place)
         else:
             self._try_again(debt, partition)
+
+    def _forget(self, debt: Debt, partition: TopicPartition) -> None:
+        log.info("a topic is gone: its marker is not owed", extra={"partition": partition})
+        debt.owed.forget(partition)
 
     def _hear(self, debt: Debt, partition: TopicPartition, error: ErrorCode, why: str = "") -> None:
         verdict = debt.owed.hear(partition, error)

@@ -68,7 +68,7 @@ class Shard:
         self._failed = failed
         self._ticket = DURABLE
         self._waiting: deque[tuple[Ticket, Any, asyncio.Future[Any] | None, Decision]] = deque()
-        self._put_off: list[LogEntry] = []
+        self._put_off: dict[bytes | None, LogEntry] = {}
 
     def __repr__(self) -> str:
         return f"Shard({self.partition!r}, epoch {self.epoch})"
@@ -77,6 +77,11 @@ class Shard:
     def epoch(self) -> int:
         """The coordinator epoch: that of the partition's leadership."""
         return self.partition.leader_epoch
+
+    @property
+    def is_durable(self) -> bool:
+        """All that was decided so far is."""
+        return self._ticket.durable
 
     # Commands
 
@@ -88,15 +93,17 @@ class Shard:
             return command.refused(self.error)
         now_ms = self._now_ms()
         decision = machine.decide(command, now_ms)
-        if decision.records:
-            refusal = self._append(self._encode(decision.records), now_ms, guard)
+        reply, records, effects = decision
+        if records:
+            refusal = self._append(self._encode(records), now_ms, guard)
             if refusal is not None:
                 return command.refused(refusal.error)
-            self._apply(machine, decision.records)
-        if self._ticket.durable:
-            self._run(decision)
-            return decision.reply
-        return self._wait(command, decision)
+            self._apply(machine, records)
+        if not self._ticket.durable:
+            return self._wait(command, decision)
+        for effect in effects:
+            self._run_effect(self, effect)
+        return reply
 
     def submit_all(self, commands: list[Any]) -> list[Any]:
         """Several commands, each decided on what those before it led to, their records appended at
@@ -126,13 +133,15 @@ class Shard:
         return [self._wait(*both) for both in zip(commands, decisions, strict=True)]
 
     def submit_lazily(self, command: Any) -> None:
-        """Decide and apply now, append with whatever comes next, at the latest at `flush`. Only for
-        what a reloaded machine would find out again by itself; no reply, no effects."""
+        """Decide and apply now, append with whatever comes next, at the latest at `flush`, or never
+        if the next record of the same key says it all. Only for what a reloaded machine would find
+        out again by itself; no reply, no effects."""
         if self.machine is None:
             return
         decision = self.machine.decide(command, self._now_ms())
         assert not decision.effects
-        self._put_off += self._encode(decision.records)
+        for entry in self._encode(decision.records):
+            self._put_off[entry[0]] = entry
         self._apply(self.machine, decision.records)
 
     def flush(self) -> None:
@@ -193,25 +202,40 @@ class Shard:
         self, entries: list[LogEntry], now_ms: int, guard: Guard | None = None
     ) -> Refusal | None:
         if self._put_off:
-            entries = self._put_off + entries
-            self._put_off = []
-        if not entries:
-            return None
-        for run in [entries] if len(entries) == 1 else _runs(entries):
-            pairs = [entry[:2] for entry in run]
-            _, _, producer_id, epoch = run[0]
-            if producer_id == NO_PRODUCER_ID:
-                appended = self.partition.append_plain(pairs, now_ms)
-            else:
-                batch = _transactional_batch(pairs, now_ms, producer_id, epoch)
-                appended = self.partition.append_internal(batch, guard)
-            if isinstance(appended, Refusal):
-                if appended.error is not ErrorCode.KAFKA_STORAGE_ERROR:
-                    return appended
-                self._give_up(appended.message)
-                return Refusal(self.error, appended.message)
-            self._take(appended.ticket)
+            entries = self._with_put_off(entries)
+        if len(entries) == 1:  # as nearly always
+            return self._append_run(entries, now_ms, guard)
+        for run in _runs(entries):
+            refusal = self._append_run(run, now_ms, guard)
+            if refusal is not None:
+                return refusal
         return None
+
+    def _append_run(
+        self, run: list[LogEntry], now_ms: int, guard: Guard | None = None
+    ) -> Refusal | None:
+        pairs = [entry[:2] for entry in run]
+        _, _, producer_id, epoch = run[0]
+        if producer_id == NO_PRODUCER_ID:
+            appended = self.partition.append_plain(pairs, now_ms)
+        else:
+            batch = _transactional_batch(pairs, now_ms, producer_id, epoch)
+            appended = self.partition.append_internal(batch, guard)
+        if isinstance(appended, Refusal):
+            if appended.error is not ErrorCode.KAFKA_STORAGE_ERROR:
+                return appended
+            self._give_up(appended.message)
+            return Refusal(self.error, appended.message)
+        self._take(appended.ticket)
+        return None
+
+    def _with_put_off(self, entries: list[LogEntry]) -> list[LogEntry]:
+        """The log is compacted: what was put off and is said anew now need not be said before."""
+        put_off, self._put_off = self._put_off, {}
+        for key, _, producer_id, _ in entries:
+            if producer_id == NO_PRODUCER_ID:
+                put_off.pop(key, None)
+        return [*put_off.values(), *entries] if put_off else entries
 
     def _take(self, ticket: Ticket) -> None:
         self._ticket = ticket
@@ -248,14 +272,20 @@ class Shard:
             self._run_effect(self, effect)
 
     def _apply(self, machine: Machine, records: Iterable[Any]) -> None:
+        observe = self._observe
         for record in records:
             machine.apply(record)
-            if self._observe is not None:
-                self._observe(record)
+            if observe is not None:
+                observe(record)
 
     def _encode(self, records: Iterable[Any]) -> list[LogEntry]:
         encode = self._codec.encode
-        return [entry for record in records if (entry := encode(record)) is not None]
+        entries = []
+        for record in records:  # no comprehension: it is a function call, and this is mostly one
+            entry = encode(record)
+            if entry is not None:
+                entries.append(entry)
+        return entries
 
     def _decode(self, batch: BatchHeader) -> Iterator[Any]:
         if batch.is_control:

@@ -5,6 +5,7 @@ whom they fenced, and longer, because a fenced producer may ask hours later.
 """
 
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 from semel.core.transactions.transaction import Transaction
@@ -28,24 +29,20 @@ class Timeline:
     def __init__(self, moves_kept: int = MOVES_KEPT, causes_kept: int = CAUSES_KEPT) -> None:
         # Records are immutable and shared with the coordinator: noting one costs a pointer.
         self._records: deque[Transaction] = deque(maxlen=moves_kept)
+        self.note: Callable[[Transaction], None] = self._records.append
+        """Hear of a move."""
         self._causes: OrderedDict[tuple[int, int], str] = OrderedDict()
         self._causes_kept = causes_kept
-
-    def note(self, record: Transaction) -> None:
-        self._records.append(record)
-        cause = record.cause
-        if cause is not None:
-            self._causes[cause.producer_id, cause.epoch] = cause.reason
-            if len(self._causes) > self._causes_kept:
-                self._causes.popitem(last=False)
 
     def why(self, producer_id: int, epoch: int) -> str | None:
         """Why this producer is fenced, if we remember."""
         return self._causes.get((producer_id, epoch))
 
     def explain(self, producer_id: int, epoch: int, why: str) -> None:
-        """Remember a cause that no record carries: an operator's abort."""
+        """Remember why a producer's transaction was ended without its asking."""
         self._causes[producer_id, epoch] = why
+        if len(self._causes) > self._causes_kept:
+            self._causes.popitem(last=False)
 
     def moves(self, transactional_id: str) -> list[Move]:
         """What is still remembered of one transactional id, oldest first."""

@@ -3,8 +3,7 @@
 from bisect import bisect_left
 from collections import Counter
 
-from semel.core.transactions.states import COMPLETE_ABORT, COMPLETE_COMMIT
-from semel.core.transactions.transaction import Transaction
+from semel.core.transactions.states import COMPLETE_COMMIT, TxnState
 from semel.wire.errors import ErrorCode
 
 LATENCY_BUCKETS_MS = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1000.0)
@@ -25,14 +24,14 @@ class TransactionCounts:
         self.latency_buckets = [0] * (len(LATENCY_BUCKETS_MS) + 1)
         self.latency_sum_ms = 0.0
 
-    def note(self, record: Transaction) -> None:
-        state = record.state
+    def completed(self, state: TxnState) -> None:
         if state is COMPLETE_COMMIT:
             self.committed += 1
-        elif state is COMPLETE_ABORT:
+        else:
             self.aborted += 1
-        if record.cause is not None:
-            self.forced[" ".join(record.cause.reason.split()[:2])] += 1
+
+    def was_forced(self, reason: str) -> None:
+        self.forced[" ".join(reason.split()[:2])] += 1
 
     def ended(self, error: ErrorCode, milliseconds: float) -> None:
         """An EndTxn was answered."""

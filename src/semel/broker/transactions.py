@@ -33,6 +33,7 @@ from semel.core.transactions.commands import (
     WriteMarkers,
 )
 from semel.core.transactions.coordinator import Coordinator
+from semel.core.transactions.partitions import includes
 from semel.core.transactions.records import TransactionCodec
 from semel.core.transactions.rules import Rules
 from semel.core.transactions.states import COMPLETE
@@ -47,7 +48,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("semel.transactions")
 
 TOPIC = "__transaction_state"
-FLUSH_SECONDS = 0.01
+#: How long a completed transaction's last record may wait for the next one of its id, which makes
+#: it unnecessary. A crash before it is written only means that the markers are written once more.
+FLUSH_SECONDS = 0.1
 
 Errors = Mapping[TopicPartition, ErrorCode]
 
@@ -95,6 +98,21 @@ class Transactions:
     def submit_to_all(self, command: Any) -> list[Any]:
         """Every shard's reply to a command about all transactional ids."""
         return [self._loader.loaded(shard).submit(command) for shard in self.shards]
+
+    def includes(
+        self, transactional_id: str, producer_id: int, epoch: int, partition: TopicPartition
+    ) -> bool:
+        """Whether a partition is in a producer's open transaction, as far as can be said at once.
+        False may also mean that its coordinator has to be asked, by `verify`."""
+        shards = self.shards
+        if not shards:
+            return False
+        shard = shards[partition_of(transactional_id, len(shards))]
+        machine: Any = shard.machine
+        if machine is None or not shard.is_durable:
+            return False
+        txn = machine.transactions.get(transactional_id)
+        return includes(txn, producer_id, epoch, partition)
 
     def ask(
         self,
@@ -194,7 +212,6 @@ class Transactions:
         )
 
     def _complete(self, shard: Shard, order: WriteMarkers) -> None:
-        # A crash before this is written only means that the markers are written once more.
         shard.submit_lazily(MarkersWritten(order.prepared))
         if not self._unflushed:
             self.broker.loop.call_later(FLUSH_SECONDS, self._flush)
@@ -207,16 +224,19 @@ class Transactions:
 
     def _observe(self, record: Transaction) -> None:
         self.timeline.note(record)
-        self.counts.note(record)
         if record.cause is not None:
-            self._tell(record)
-        if record.state in COMPLETE and self._completions:
-            waiting = self._completions.pop(record.transactional_id, None)
-            if waiting is not None and not waiting.done():
-                waiting.set_result(None)
+            self._forced(record)
+        if record.state in COMPLETE:
+            self.counts.completed(record.state)
+            if self._completions:
+                waiting = self._completions.pop(record.transactional_id, None)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(None)
 
-    def _tell(self, record: Transaction) -> None:
+    def _forced(self, record: Transaction) -> None:
         assert record.cause is not None
+        self.timeline.explain(*record.cause)
+        self.counts.was_forced(record.cause.reason)
         log.info(
             "fenced a producer: %s",
             record.cause.reason,

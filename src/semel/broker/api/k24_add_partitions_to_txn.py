@@ -31,27 +31,29 @@ VERSIONS = ADVERTISED[API_KEY]
 BETWEEN_BROKERS_SINCE = 4
 FENCED_SINCE = 2
 
-Transaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
+Topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
 Result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
 TopicResult = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 PartitionResult = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
-Errors = dict[TopicPartition, ErrorCode]
+Holder = tuple[str, int, int]
+Outcome = ErrorCode | dict[TopicPartition, ErrorCode]
+"""What all partitions hear, or each of them."""
 
 
 def handle(ctx: Context, request: AddPartitionsToTxnRequest, version: int) -> Any:
     if version >= BETWEEN_BROKERS_SINCE:
         return _between_brokers(ctx, request, version)
-    transaction = Transaction(
-        transactional_id=request.v3_and_below_transactional_id,
-        producer_id=request.v3_and_below_producer_id,
-        producer_epoch=request.v3_and_below_producer_epoch,
-        topics=request.v3_and_below_topics,
+    topics = request.v3_and_below_topics
+    holder = (
+        request.v3_and_below_transactional_id,
+        request.v3_and_below_producer_id,
+        request.v3_and_below_producer_epoch,
     )
     return when(
-        _add(ctx, transaction, version),
-        lambda errors: AddPartitionsToTxnResponse(
-            results_by_topic_v3_and_below=_results(transaction, errors),
-            cause=_cause(ctx, transaction, errors),
+        _add(ctx, holder, topics, version),
+        lambda outcome: AddPartitionsToTxnResponse(
+            results_by_topic_v3_and_below=_results(topics, outcome),
+            cause=_cause(ctx, holder, outcome),
         ),
     )
 
@@ -60,71 +62,83 @@ def _between_brokers(ctx: Context, request: AddPartitionsToTxnRequest, version: 
     if not ctx.may("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     return when_all(
-        [_add(ctx, transaction, version) for transaction in request.transactions],
-        lambda all_errors: AddPartitionsToTxnResponse(
+        [
+            _add(
+                ctx,
+                (transaction.transactional_id, transaction.producer_id, transaction.producer_epoch),
+                transaction.topics,
+                version,
+                transaction.verify_only,
+            )
+            for transaction in request.transactions
+        ],
+        lambda outcomes: AddPartitionsToTxnResponse(
             results_by_transaction=[
                 Result(
                     transactional_id=transaction.transactional_id,
-                    topic_results=_results(transaction, errors),
+                    topic_results=_results(transaction.topics, outcome),
                 )
-                for transaction, errors in zip(request.transactions, all_errors, strict=True)
+                for transaction, outcome in zip(request.transactions, outcomes, strict=True)
             ]
         ),
     )
 
 
-def _add(ctx: Context, transaction: Transaction, version: int) -> Any:
-    """Errors by partition, or a future of them."""
-    partitions = frozenset(
-        (topic.name, index) for topic in transaction.topics for index in topic.partitions
-    )
-    name = transaction.transactional_id
-    if not name:
-        return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
+def _add(
+    ctx: Context, holder: Holder, topics: list[Topic], version: int, verify_only: bool = False
+) -> Any:
+    """The outcome, or a future of it."""
+    if not holder[0]:
+        return ErrorCode.INVALID_REQUEST
     by_client = version < BETWEEN_BROKERS_SINCE
-    if by_client and not ctx.may("WRITE", "TRANSACTIONAL_ID", name):
-        return dict.fromkeys(partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    impossible = _impossible(ctx, partitions, by_client)
+    if by_client and not ctx.may("WRITE", "TRANSACTIONAL_ID", holder[0]):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    partitions = frozenset([(topic.name, index) for topic in topics for index in topic.partitions])
+    impossible = _impossible(ctx, topics, by_client)
     if impossible:
         return dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | impossible
-    holder = (name, transaction.producer_id, transaction.producer_epoch)
-    if transaction.verify_only:
+    if verify_only:
         verified = ctx.transactions.submit(VerifyPartitions(*holder, partitions))
-        return when(verified, lambda reply: dict(reply.by_partition))
+        return when(verified, lambda reply: reply.by_partition)
     client_version = VERSION_1 if by_client else VERSION_2
     return when(
         ctx.transactions.submit(AddPartitions(*holder, partitions, client_version)),
-        lambda reply: dict.fromkeys(partitions, fenced_for(reply.error, version, FENCED_SINCE)),
+        lambda reply: fenced_for(reply.error, version, FENCED_SINCE),
     )
 
 
-def _cause(ctx: Context, transaction: Transaction, errors: Errors) -> str:
-    error = next(iter(errors.values()), ErrorCode.NONE)
-    why: str = ctx.transactions.why(error, transaction.producer_id, transaction.producer_epoch)
+def _cause(ctx: Context, holder: Holder, outcome: Outcome) -> str:
+    if not isinstance(outcome, ErrorCode):
+        return ""  # no producer is fenced from some of its partitions
+    _, producer_id, epoch = holder
+    why: str = ctx.transactions.why(outcome, producer_id, epoch)
     return why
 
 
-def _impossible(ctx: Context, partitions: frozenset[TopicPartition], by_client: bool) -> Errors:
+def _impossible(
+    ctx: Context, topics: list[Topic], by_client: bool
+) -> dict[TopicPartition, ErrorCode]:
     """Those that may not be written to or do not exist."""
-    errors: Errors = {}
-    for topic, index in partitions:
-        if by_client and (topic in INTERNAL_TOPICS or not ctx.may("WRITE", "TOPIC", topic)):
-            errors[topic, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif ctx.partitions.find(topic, index) is None:
-            errors[topic, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    errors: dict[TopicPartition, ErrorCode] = {}
+    for topic in topics:
+        name = topic.name
+        denied = by_client and (name in INTERNAL_TOPICS or not ctx.may("WRITE", "TOPIC", name))
+        count = len(ctx.partitions.of(name))
+        for index in topic.partitions:
+            if denied:
+                errors[name, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif not 0 <= index < count:
+                errors[name, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return errors
 
 
-def _results(transaction: Transaction, errors: Errors) -> list[TopicResult]:
-    return [
-        TopicResult(
-            name=topic.name,
-            results_by_partition=[
-                PartitionResult(
-                    partition_index=index, partition_error_code=errors[topic.name, index]
-                )
-                for index in topic.partitions
-            ],
-        )
-        for topic in transaction.topics
-    ]
+def _results(topics: list[Topic], outcome: Outcome) -> list[TopicResult]:
+    results = []
+    for topic in topics:
+        name = topic.name
+        by_partition = []
+        for index in topic.partitions:
+            error = outcome if isinstance(outcome, ErrorCode) else outcome[name, index]
+            by_partition.append(PartitionResult(partition_index=index, partition_error_code=error))
+        results.append(TopicResult(name=name, results_by_partition=by_partition))
+    return results

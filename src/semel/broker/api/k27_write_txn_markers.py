@@ -53,19 +53,18 @@ def _write(
 ) -> Iterator[tuple[PartitionResult, Ticket]]:
     result = Result(producer_id=marker.producer_id)
     response.markers.append(result)
+    fields = (
+        marker.producer_id,
+        marker.producer_epoch,
+        marker.transaction_result,
+        marker.coordinator_epoch,
+        marker.transaction_version,
+    )
     for topic in marker.topics:
         topic_result = TopicResult(name=topic.name)
         result.topics.append(topic_result)
         for index in topic.partition_indexes:
-            written = ctx.transactions.markers.append_here(
-                topic.name,
-                index,
-                marker.producer_id,
-                marker.producer_epoch,
-                marker.transaction_result,
-                marker.coordinator_epoch,
-                marker.transaction_version,
-            )
+            written = ctx.transactions.markers.append_here(topic.name, index, fields)
             error = written.error if isinstance(written, Refusal) else ErrorCode.NONE
             partition_result = PartitionResult(partition_index=index, error_code=error)
             topic_result.partitions.append(partition_result)

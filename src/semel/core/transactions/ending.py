@@ -95,7 +95,7 @@ def _end_version_1(txn: Transaction, command: EndTxn, now_ms: int) -> Decision:
         prepared = txn.moved(
             PREPARE_COMMIT if command.commit else PREPARE_ABORT, now_ms, client_version=VERSION_1
         )
-        return Decision(OK, (prepared,), (owed_markers(prepared),))
+        return Decision(OK, (prepared,), (WriteMarkers(prepared),))
     if txn.state not in SAME_OUTCOME[command.commit]:
         return Decision(Reply(ErrorCode.INVALID_TXN_STATE))
     if txn.prepared:

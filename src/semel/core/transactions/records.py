@@ -32,28 +32,34 @@ _SHORT_TAG = Struct(">bbh")
 _NO_PARTITIONS_AT_ALL = b"\0"  # null: an empty transaction has not even an empty list
 
 
-def encode(txn: Transaction) -> tuple[bytes, bytes | None]:
-    """Key and value of the record."""
+def encode(txn: Transaction) -> LogEntry:
     key = encode_key(txn.transactional_id)
-    if txn.state is DEAD:
-        return key, None
-    partitions = _NO_PARTITIONS_AT_ALL if txn.state is EMPTY else _encode_partitions(txn.partitions)
-    head = _HEAD.pack(VALUE_VERSION, txn.producer_id, txn.epoch, txn.timeout_ms, txn.state)
+    state = txn.state
+    if state is DEAD:
+        return LogEntry(key, None)
+    partitions = _NO_PARTITIONS_AT_ALL if state is EMPTY else _encode_partitions(txn.partitions)
+    head = _HEAD.pack(VALUE_VERSION, txn.producer_id, txn.epoch, txn.timeout_ms, state)
     times = _TIMES.pack(txn.updated_at_ms, txn.started_at_ms)
-    return key, b"".join((head, partitions, times, _encode_tags(txn)))
+    tags = _encode_tags(
+        txn.previous_producer_id, txn.next_producer_id, txn.next_epoch, txn.client_version
+    )
+    return LogEntry(key, b"".join((head, partitions, times, tags)))
 
 
-def _encode_tags(txn: Transaction) -> bytes:
+@lru_cache(maxsize=1 << 12)  # the same from one transaction of a producer to its next
+def _encode_tags(
+    previous_producer_id: int, next_producer_id: int, next_epoch: int, client_version: int
+) -> bytes:
     """The tagged fields that are not at their defaults, in the order of their tags."""
     tags = []
-    if txn.previous_producer_id != NO_PRODUCER_ID:
-        tags.append(_LONG_TAG.pack(0, 8, txn.previous_producer_id))
-    if txn.next_producer_id != NO_PRODUCER_ID:
-        tags.append(_LONG_TAG.pack(1, 8, txn.next_producer_id))
-    if txn.client_version != VERSION_1:
-        tags.append(_SHORT_TAG.pack(2, 2, txn.client_version))
-    if txn.next_epoch != NO_EPOCH:
-        tags.append(_SHORT_TAG.pack(3, 2, txn.next_epoch))
+    if previous_producer_id != NO_PRODUCER_ID:
+        tags.append(_LONG_TAG.pack(0, 8, previous_producer_id))
+    if next_producer_id != NO_PRODUCER_ID:
+        tags.append(_LONG_TAG.pack(1, 8, next_producer_id))
+    if client_version != VERSION_1:
+        tags.append(_SHORT_TAG.pack(2, 2, client_version))
+    if next_epoch != NO_EPOCH:
+        tags.append(_SHORT_TAG.pack(3, 2, next_epoch))
     return bytes((len(tags),)) + b"".join(tags)
 
 
@@ -114,8 +120,7 @@ def decode(key: bytes | None, value: bytes | None) -> Transaction | None:
 class TransactionCodec:
     """For `broker/runtime`. Transactions of this log's own do not exist: no markers."""
 
-    def encode(self, record: Transaction) -> LogEntry:
-        return LogEntry(*encode(record))
+    encode = staticmethod(encode)
 
     def decode(self, entry: LogEntry) -> Transaction | None:
         return decode(entry.key, entry.value)

@@ -79,11 +79,9 @@ class Transaction(NamedTuple):
     @property
     def owner(self) -> tuple[int, int]:
         """The (producer id, epoch) that its producer holds, or will hold once this is complete."""
-        if self.handed_over:
-            return self.next_producer_id, self.next_epoch
-        if self.next_producer_id != NO_PRODUCER_ID:
-            return self.next_producer_id, 0
-        return self.producer_id, self.epoch
+        if self.next_producer_id == NO_PRODUCER_ID:
+            return self.producer_id, self.epoch
+        return self.next_producer_id, self.next_epoch if self.handed_over else 0
 
     def moved(self, state: TxnState, now_ms: int, **changes: Any) -> "Transaction":
         """The next value: every move notes its time and the producer id it started from, as Kafka's

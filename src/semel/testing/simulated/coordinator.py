@@ -19,7 +19,7 @@ class SimulatedCoordinator:
     def __init__(self, fresh_producer_id: Callable[[], int], rules: Rules) -> None:
         self._fresh_producer_id = fresh_producer_id
         self._rules = rules
-        self.log: list[tuple[bytes, bytes | None]] = []
+        self.log: list[tuple[bytes | None, bytes | None]] = []
         self.durable = 0
         self.epoch = 0
         self.loaded = True
@@ -38,7 +38,7 @@ class SimulatedCoordinator:
             old = self.machine.transactions.get(record.transactional_id)
             assert old is None or record.state in MOVES[old.state], "an illegal move"
             assert record.state not in COMPLETE or not record.partitions, "complete, yet it owes"
-            self.log.append(records.encode(record))
+            self.log.append(records.encode(record)[:2])
             self.machine.apply(record)
         self._parked.append((len(self.log), decision, hear))
         self._release()

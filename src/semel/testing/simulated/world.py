@@ -102,7 +102,7 @@ class World:
             old = Transaction(
                 name, producer_id, epoch, TIMEOUT_MS, previous_producer_id=producer_id
             )
-            self.coordinator.log.append(records.encode(old))
+            self.coordinator.log.append(records.encode(old)[:2])
         self.coordinator.sync()
         self.coordinator.load()
 
