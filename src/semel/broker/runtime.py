@@ -68,7 +68,7 @@ class Shard:
         self._failed = failed
         self._ticket = DURABLE
         self._waiting: deque[tuple[Ticket, Any, asyncio.Future[Any] | None, Decision]] = deque()
-        self._put_off: dict[bytes | None, LogEntry] = {}
+        self._put_off: dict[bytes | None, Any] = {}
 
     def __repr__(self) -> str:
         return f"Shard({self.partition!r}, epoch {self.epoch})"
@@ -132,17 +132,17 @@ class Shard:
             return [decision.reply for decision in decisions]
         return [self._wait(*both) for both in zip(commands, decisions, strict=True)]
 
-    def submit_lazily(self, command: Any) -> None:
+    def submit_lazily(self, command: Any, key: bytes) -> None:
         """Decide and apply now, append with whatever comes next, at the latest at `flush`, or never
         if the next record of the same key says it all. Only for what a reloaded machine would find
-        out again by itself; no reply, no effects."""
+        out again by itself; no reply, no effects, and no record but one of this key."""
         if self.machine is None:
             return
-        decision = self.machine.decide(command, self._now_ms())
-        assert not decision.effects
-        for entry in self._encode(decision.records):
-            self._put_off[entry[0]] = entry
-        self._apply(self.machine, decision.records)
+        _, records, effects = self.machine.decide(command, self._now_ms())
+        assert not effects
+        for record in records:
+            self._put_off[key] = record
+        self._apply(self.machine, records)
 
     def flush(self) -> None:
         """Append what was put off."""
@@ -235,7 +235,7 @@ class Shard:
         for key, _, producer_id, _ in entries:
             if producer_id == NO_PRODUCER_ID:
                 put_off.pop(key, None)
-        return [*put_off.values(), *entries] if put_off else entries
+        return self._encode(put_off.values()) + entries if put_off else entries
 
     def _take(self, ticket: Ticket) -> None:
         self._ticket = ticket

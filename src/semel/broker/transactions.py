@@ -34,7 +34,7 @@ from semel.core.transactions.commands import (
 )
 from semel.core.transactions.coordinator import Coordinator
 from semel.core.transactions.partitions import includes
-from semel.core.transactions.records import TransactionCodec
+from semel.core.transactions.records import TransactionCodec, encode_key
 from semel.core.transactions.rules import Rules
 from semel.core.transactions.states import COMPLETE
 from semel.core.transactions.transaction import VERSION_2, TopicPartition, Transaction
@@ -212,7 +212,8 @@ class Transactions:
         )
 
     def _complete(self, shard: Shard, order: WriteMarkers) -> None:
-        shard.submit_lazily(MarkersWritten(order.prepared))
+        prepared = order.prepared
+        shard.submit_lazily(MarkersWritten(prepared), encode_key(prepared.transactional_id))
         if not self._unflushed:
             self.broker.loop.call_later(FLUSH_SECONDS, self._flush)
         self._unflushed.add(shard)
