@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 from semel.core.partition.admission import Refusal
 from semel.core.transactions.commands import WriteMarkers
 from semel.core.transactions.markers import MarkersOwed, Verdict
-from semel.core.transactions.transaction import TopicPartition
+from semel.core.transactions.states import PREPARE_COMMIT
+from semel.core.transactions.transaction import TopicPartition, Transaction
 from semel.store.interface import DURABLE, Ticket
 from semel.wire.errors import ErrorCode
 
@@ -34,6 +35,19 @@ Place = int | str
 MarkerFields = tuple[int, int, bool, int, int]
 """Producer id and epoch, whether it is a commit, coordinator epoch, transaction version."""
 
+Left = dict[TopicPartition, Ticket | Refusal | None]
+"""Markers that are not written yet, and why: not durable, refused, or led elsewhere."""
+
+
+def marker_of(prepared: Transaction, coordinator_epoch: int) -> MarkerFields:
+    return (
+        prepared.producer_id,
+        prepared.epoch,
+        prepared.state is PREPARE_COMMIT,
+        coordinator_epoch,
+        prepared.client_version,
+    )
+
 
 class Debt:
     """The markers one prepared transaction owes, and whom to tell when they are written."""
@@ -48,14 +62,7 @@ class Debt:
         on_paid: Callable[[WriteMarkers], None],
     ) -> None:
         self.owed = MarkersOwed(order)
-        ended = order.prepared
-        self.marker: MarkerFields = (
-            ended.producer_id,
-            ended.epoch,
-            ended.committing,
-            coordinator_epoch,
-            ended.client_version,
-        )
+        self.marker = marker_of(order.prepared, coordinator_epoch)
         self.still_coordinator = still_coordinator
         self.on_paid = on_paid
         self.settled = False
@@ -94,14 +101,24 @@ class MarkerSender:
         self._unplaced: list[Errand] = []
         self._again_timer: asyncio.TimerHandle | None = None
 
-    def send(self, debt: Debt) -> None:
-        """Write what can be written now, in this very call, and see to the rest."""
-        owed, marker = debt.owed.partitions, debt.marker
-        for partition in sorted(owed):
+    def write(self, prepared: Transaction, coordinator_epoch: int) -> Left:
+        """Write what can be written now, in this very call: where one broker leads everything,
+        nothing is left, and nobody has to keep a debt."""
+        left: Left = {}
+        marker = marker_of(prepared, coordinator_epoch)
+        for partition in sorted(prepared.partitions):
             if self.leader_of is not None:
+                left[partition] = None
+            elif (written := self.append_here(*partition, marker)) is not DURABLE:
+                left[partition] = written
+        return left
+
+    def send(self, debt: Debt, left: Left) -> None:
+        """See to what `write` has left."""
+        debt.owed.partitions.intersection_update(left)
+        for partition, written in left.items():
+            if written is None:
                 self._place(debt, partition)
-            elif (written := self.append_here(*partition, marker)) is DURABLE:
-                owed.discard(partition)
             else:
                 self._written_here(debt, partition, written)
         self._settle(debt)

@@ -201,18 +201,20 @@ class Transactions:
     # What the shards order and tell
 
     def _run(self, shard: Shard, order: WriteMarkers) -> None:
+        left = self.markers.write(order.prepared, shard.epoch)
+        if not left:
+            self._complete(shard, order.prepared)
+            return
         machine = shard.machine
-        self.markers.send(
-            Debt(
-                order,
-                shard.epoch,
-                still_coordinator=lambda: shard.machine is machine,
-                on_paid=lambda order: self._complete(shard, order),
-            )
+        debt = Debt(
+            order,
+            shard.epoch,
+            still_coordinator=lambda: shard.machine is machine,
+            on_paid=lambda order: self._complete(shard, order.prepared),
         )
+        self.markers.send(debt, left)
 
-    def _complete(self, shard: Shard, order: WriteMarkers) -> None:
-        prepared = order.prepared
+    def _complete(self, shard: Shard, prepared: Transaction) -> None:
         shard.submit_lazily(MarkersWritten(prepared), encode_key(prepared.transactional_id))
         if not self._unflushed:
             self.broker.loop.call_later(FLUSH_SECONDS, self._flush)

@@ -119,6 +119,10 @@ def debt(order, still=lambda: True):
     return Debt(order, 5, still, paid.set_result), paid
 
 
+def send(sender, debt):
+    sender.send(debt, sender.write(debt.owed.order.prepared, 5))
+
+
 async def test_a_second_broker_writes_the_markers(start_broker, tmp_path):
     coordinator = await start_broker(tmp_path / "a")
     leader = await start_broker(tmp_path / "b")
@@ -132,7 +136,7 @@ async def test_a_second_broker_writes_the_markers(start_broker, tmp_path):
         open_channel=lambda broker_id: WireChannel("127.0.0.1", leader.port, "semel-1"),
     )
     owed, paid = debt(order(A, B))
-    sender.send(owed)
+    send(sender, owed)
     assert sender.queued == {"2": 2}
     await paid
     for partition in leader.partitions.of("t"):
@@ -158,11 +162,11 @@ async def test_markers_that_queue_up_while_a_request_is_out_leave_in_one(broker,
     sender, peer = await scripted(broker)
     peer.hold.clear()
     first, first_paid = debt(order(A, producer_id=1))
-    sender.send(first)
+    send(sender, first)
     others = [debt(order(A, B, producer_id=number)) for number in (2, 3, 4)]
     await until(lambda: peer.requests)
     for other, _ in others:
-        sender.send(other)
+        send(sender, other)
     peer.hold.set()
     await asyncio.gather(first_paid, *(paid for _, paid in others))
     assert [len(request.markers) for request in peer.requests] == [1, 3]
@@ -185,7 +189,7 @@ async def test_markers_that_queue_up_while_a_request_is_out_leave_in_one(broker,
 async def test_what_may_pass_is_looked_up_and_sent_again(broker, scripted, answer):
     sender, peer = await scripted(broker, answer)
     owed, paid = debt(order(A, B))
-    sender.send(owed)
+    send(sender, owed)
     await paid
     assert peer.sent == [[A, B], [A]]
 
@@ -193,7 +197,7 @@ async def test_what_may_pass_is_looked_up_and_sent_again(broker, scripted, answe
 async def test_a_lost_connection_is_opened_again(broker, scripted):
     sender, peer = await scripted(broker, "hang up")
     owed, paid = debt(order(A, B))
-    sender.send(owed)
+    send(sender, owed)
     await paid
     assert peer.sent == [[A, B], [A, B]]
 
@@ -202,7 +206,7 @@ async def test_a_lost_connection_is_opened_again(broker, scripted):
 async def test_a_partition_without_transactions_is_dropped(broker, scripted, error):
     sender, peer = await scripted(broker, {A: error})
     owed, paid = debt(order(A, B))
-    sender.send(owed)
+    send(sender, owed)
     await paid
     assert peer.sent == [[A, B]]
 
@@ -211,7 +215,7 @@ async def test_a_partition_without_transactions_is_dropped(broker, scripted, err
 async def test_a_newer_epoch_ends_the_sending(broker, scripted, until, error):
     sender, _ = await scripted(broker, {A: error})
     owed, paid = debt(order(A, B))
-    sender.send(owed)
+    send(sender, owed)
     await until(lambda: owed.owed.cancelled)
     assert not paid.done()
     assert sender.queued == {}
@@ -220,7 +224,7 @@ async def test_a_newer_epoch_ends_the_sending(broker, scripted, until, error):
 async def test_what_cannot_be_is_logged_loudly_and_pays_nothing(broker, scripted, until, caplog):
     sender, _ = await scripted(broker, {A: E.CORRUPT_MESSAGE})
     owed, paid = debt(order(A, B))
-    sender.send(owed)
+    send(sender, owed)
     await until(lambda: any(record.levelname == "ERROR" for record in caplog.records))
     assert not paid.done()
 
@@ -229,7 +233,7 @@ async def test_a_coordinator_that_lost_its_partition_stops_sending(broker, scrip
     sender, peer = await scripted(broker, "hang up")
     still = [True]
     owed, paid = debt(order(A), still=lambda: still[0])
-    sender.send(owed)
+    send(sender, owed)
     await until(lambda: sender.queued == {"unknown": 1})
     still[0] = False
     await until(lambda: sender.queued == {})
@@ -242,7 +246,7 @@ async def test_an_unknown_leader_is_looked_up_until_it_is_known(broker, scripted
     places = [NOWHERE, NOWHERE]
     sender.leader_of = lambda topic, index: places.pop() if places else 2
     owed, paid = debt(order(A))
-    sender.send(owed)
+    send(sender, owed)
     assert sender.queued == {"unknown": 1}
     await paid
     assert peer.sent == [[A]]
@@ -252,7 +256,7 @@ async def test_a_topic_that_is_gone_is_owed_nothing(broker, scripted):
     sender, peer = await scripted(broker)
     sender.leader_of = lambda topic, index: GONE if index == 0 else 2
     owed, paid = debt(order(A, B))
-    sender.send(owed)
+    send(sender, owed)
     await paid
     assert peer.sent == [[B]]
 
@@ -264,7 +268,7 @@ async def test_markers_led_here_are_written_before_send_returns(broker):
     sender = MarkerSender(broker)
     reports = count()
     owed = Debt(order(A, B), 5, lambda: True, lambda order: next(reports))
-    sender.send(owed)
+    send(sender, owed)
     assert owed.settled
     assert next(reports) == 1
     assert [partition.last_stable_offset for partition in broker.partitions.of("t")] == [2, 2]
