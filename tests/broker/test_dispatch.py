@@ -25,7 +25,7 @@ def handle_with(broker):
     """Puts a handler of the test's own in place of DescribeCluster's (or another's)."""
 
     def put(handle, key=60, version=0):
-        broker._dispatcher._find(key, version).handle = handle
+        broker._dispatcher.routes[key << 16 | version].handle = handle
 
     return put
 
@@ -170,7 +170,7 @@ async def test_requests_of_one_kind_that_came_in_one_go_are_handled_together(bro
         together.append(len(requests))
         return [DescribeClusterResponse(cluster_id=str(n)) for n in range(len(requests))]
 
-    broker._dispatcher._find(60, 0).handle_many = handle_many
+    broker._dispatcher.routes[60 << 16].handle_many = handle_many
     for request, version in [(CLUSTER, 0)] * 2 + [(MetadataRequest(topics=[]), 1), (CLUSTER, 0)]:
         ask.send(request, version)
     assert [(await ask.receive(60, 0)).cluster_id for _ in range(2)] == ["0", "1"]
@@ -183,7 +183,7 @@ async def test_requests_handled_together_fail_together(broker, ask):
     def handle_many(ctx, requests, version):
         raise ApiError(ErrorCode.NOT_CONTROLLER, "ask another")
 
-    broker._dispatcher._find(60, 0).handle_many = handle_many
+    broker._dispatcher.routes[60 << 16].handle_many = handle_many
     ask.send(CLUSTER, 0)
     ask.send(CLUSTER, 0)
     errors = [(await ask.receive(60, 0)).error_code for _ in range(2)]

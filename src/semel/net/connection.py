@@ -5,6 +5,10 @@ parses in one go, so nobody else can touch it meanwhile) and are copied out; a f
 off is read straight into its own bytearray. Writing: answers that are ready in one turn of the
 loop leave in one write. Stretches of files go out by `sendfile`. A client that does not read its
 answers is not read from.
+
+Most often one whole request comes while nothing else is under way, and is answered at once: that
+way, `readable`, is short, for beside busy clients the caches are cold and every line of code costs.
+Everything else takes the long way.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ MOST_WAITING = 1 << 25
 SMALLEST_SENDFILE = 1 << 17
 
 LINGER_SECONDS = 0.2
-LENGTH = struct.Struct(">i")
+read_length = struct.Struct(">i").unpack_from
 
 
 class Region(Protocol):
@@ -67,13 +71,15 @@ class Limits(Protocol):
 
 class Host(Protocol):
     """What a connection needs of its listener. The frame that `receive` is given is its own for the
-    length of the call; what shall last longer is copied, or holds a view of the frame. `finish`
-    follows when all frames read in one go were given, before anything is sent."""
+    length of the call; what shall last longer is copied, or holds a view of the frame. It returns
+    the answer, a `Frame`, or None if that is given to the connection by somebody, then or later. `finish`
+    follows when all frames read in one go were given and one of them had no answer, before anything
+    is sent."""
 
-    scratch: memoryview
+    scratch: bytearray
     watcher: Watcher
     spare: bytearray | None
-    receive: Callable[[Connection, bytearray], None]
+    receive: Callable[[Connection, bytearray], Any]
     finish: Callable[[], None]
 
     @property
@@ -101,6 +107,7 @@ class Slot:
 
 class Connection:
     __slots__ = (
+        "_at_rest",
         "_blocked",
         "_carry",
         "_draining",
@@ -156,21 +163,59 @@ class Connection:
         self._blocked = False
         self._draining = False
         self._flush_planned = False
+        self._at_rest = True  # nothing of all this is under way; found out by `_flush` alone
         self.closed = False
         self.state: Any = None  # whatever the service above wants to remember
 
     # Reading
 
     def readable(self) -> None:
+        """Something came. The short way; what does not fit it is handed to the long one."""
+        if not self._at_rest:
+            self._read_on()
+            return
+        host = self._host
+        scratch = host.scratch
+        try:
+            count = self._socket.recv_into(scratch)
+        except OSError as problem:
+            self._not_read(problem)
+            return
+        (size,) = read_length(scratch)
+        if not 0 < size == count - 4 <= host.limits.max_frame_size:
+            self._take_in(count)
+            return
+        self.is_active = True
+        self._request_size = size
+        answer = host.receive(self, scratch[4:count])
+        if answer is None or answer.regions:
+            self._conclude(answer)
+            return
+        try:
+            sent = self._socket.send(answer)
+        except OSError as problem:
+            sent = self._not_sent(problem)
+        if sent != len(answer):
+            self._keep(answer, sent)
+
+    def _read_on(self) -> None:
+        """The long way, for whatever may be under way."""
         if not self._reading:  # told all the same: nobody is there any more
             self._end()
             return
         try:
             count = self._socket.recv_into(self._room())
-        except (BlockingIOError, InterruptedError):
+        except OSError as problem:
+            self._not_read(problem)
             return
-        except OSError:
-            count = 0
+        self._take_in(count)
+
+    def _not_read(self, problem: OSError) -> None:
+        if not isinstance(problem, BlockingIOError | InterruptedError):
+            self._end()
+
+    def _take_in(self, count: int) -> None:
+        """Start what is whole now that so many bytes came."""
         if not count:
             self._end()
             return
@@ -184,6 +229,13 @@ class Connection:
                 frame, self._frame = self._frame, None
                 if self._take(frame) and len(frame) <= LARGEST_SPARE:
                     self._host.spare = frame
+        self._conclude(None)
+
+    def _conclude(self, answer: Any) -> None:
+        """All that was read is given to the host: send what there is to send."""
+        self._receiving = True
+        if answer is not None:
+            self.reply(answer)
         self._host.finish()
         self._receiving = False
         self._flush()
@@ -194,9 +246,10 @@ class Connection:
         if frame is None:
             carry = self._carry
             if not carry:
-                return self._host.scratch
-            self._host.scratch[: len(carry)] = carry
-            return self._host.scratch[len(carry) :]
+                return memoryview(self._host.scratch)
+            room = memoryview(self._host.scratch)
+            room[: len(carry)] = carry
+            return room[len(carry) :]
         if self._filled == len(frame):
             frame.extend(bytes(min(len(frame), self._size - len(frame))))
         return memoryview(frame)[self._filled :]
@@ -207,15 +260,15 @@ class Connection:
         self._carry = b""
         start = 0
         while end - start >= 4 and not self.closed:
-            (size,) = LENGTH.unpack_from(scratch, start)
+            (size,) = read_length(scratch, start)
             if not 0 < size <= self._host.limits.max_frame_size:
                 self._refuse(size)
                 return
             start += 4
             if start + size > end:
-                self._begin_frame(size, scratch[start:end])
+                self._begin_frame(size, memoryview(scratch)[start:end])
                 return
-            self._take(bytearray(scratch[start : start + size]))
+            self._take(scratch[start : start + size])
             start += size
         if start < end:
             self._carry = bytes(scratch[start:end])
@@ -250,9 +303,14 @@ class Connection:
             self._inbox.append(frame)
             self._pause()
             return False
-        self._request_size = len(frame)
-        self._host.receive(self, frame)
+        self._start(frame)
         return True
+
+    def _start(self, frame: bytearray) -> None:
+        self._request_size = len(frame)
+        answer = self._host.receive(self, frame)
+        if answer is not None:
+            self.reply(answer)
 
     def _may_start(self) -> bool:
         """Whether the next request may begin: answers are read, and not too many are open."""
@@ -278,6 +336,7 @@ class Connection:
     def reserve(self, exclusive: bool = False) -> Slot:
         """Keep the place of a later answer; `exclusive` starts no request before it is filled."""
         slot = Slot(self, self._request_size)
+        self._at_rest = False
         self._waiting.append(slot)
         self._waiting_size += slot.request_size
         if exclusive:
@@ -296,6 +355,7 @@ class Connection:
     def drain(self) -> None:
         """Start no more requests; close once every request that was started is answered."""
         self._draining = True
+        self._at_rest = False
         self._inbox.clear()
         if self.is_settled:
             self._finish()
@@ -339,6 +399,7 @@ class Connection:
     # Writing
 
     def _put(self, frame: Any) -> None:
+        self._at_rest = False
         regions = frame.regions
         if regions:
             self._put_regions(frame, regions)
@@ -381,13 +442,16 @@ class Connection:
             self._resume()
         if self._draining and self.is_settled:
             self._finish()
+        self._at_rest = (
+            self._reading
+            and self._frame is None
+            and not (self._carry or self._waiting or self._out or self._draining)
+        )
 
     def _start_held(self) -> None:
         self._receiving = True
         while self._inbox and self._may_start() and not self.closed:
-            frame = self._inbox.popleft()
-            self._request_size = len(frame)
-            self._host.receive(self, frame)
+            self._start(self._inbox.popleft())
         self._host.finish()
         self._receiving = False
 
@@ -402,17 +466,28 @@ class Connection:
             while out and not isinstance(out[0], Stretch):
                 chunks.append(out.popleft())
             data = b"".join(chunks)
+        self._out_size -= len(data)
         try:
             sent = self._socket.send(data)
-        except (BlockingIOError, InterruptedError):
-            sent = 0
-        except OSError:
+        except OSError as problem:
+            sent = self._not_sent(problem)
+        if sent != len(data):
+            self._keep(data, sent)
+
+    def _not_sent(self, problem: OSError) -> int:
+        """How much was sent: nothing."""
+        if not isinstance(problem, BlockingIOError | InterruptedError):
             self._end()
+        return 0
+
+    def _keep(self, data: Any, sent: int) -> None:
+        """What the socket did not take goes first when it takes more."""
+        if self.closed:
             return
-        self._out_size -= sent
-        if sent < len(data):
-            out.appendleft(memoryview(data)[sent:])
-            self._block()
+        self._at_rest = False
+        self._out.appendleft(memoryview(data)[sent:])
+        self._out_size += len(data) - sent
+        self._block()
 
     def _send_file(self, stretch: Stretch) -> None:
         try:
