@@ -78,6 +78,11 @@ class Shard:
         """The coordinator epoch: that of the partition's leadership."""
         return self.partition.leader_epoch
 
+    @property
+    def is_durable(self) -> bool:
+        """Whether all that was decided so far is."""
+        return self._ticket.durable
+
     # Commands
 
     def submit(self, command: Any, guard: Guard | None = None) -> Any:

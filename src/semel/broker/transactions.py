@@ -33,6 +33,7 @@ from semel.core.transactions.commands import (
     WriteMarkers,
 )
 from semel.core.transactions.coordinator import Coordinator
+from semel.core.transactions.partitions import includes
 from semel.core.transactions.records import TransactionCodec
 from semel.core.transactions.rules import Rules
 from semel.core.transactions.states import COMPLETE
@@ -95,6 +96,21 @@ class Transactions:
     def submit_to_all(self, command: Any) -> list[Any]:
         """Every shard's reply to a command about all transactional ids."""
         return [self._loader.loaded(shard).submit(command) for shard in self.shards]
+
+    def includes(
+        self, transactional_id: str, producer_id: int, epoch: int, partition: TopicPartition
+    ) -> bool:
+        """Whether a partition is in a producer's open transaction, as far as can be said at once.
+        False may also mean that its coordinator has to be asked, by `verify`."""
+        shards = self.shards
+        if not shards:
+            return False
+        shard = shards[partition_of(transactional_id, len(shards))]
+        machine: Any = shard.machine
+        if machine is None or not shard.is_durable:
+            return False
+        txn = machine.transactions.get(transactional_id)
+        return includes(txn, producer_id, epoch, partition)
 
     def ask(
         self,

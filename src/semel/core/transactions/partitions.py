@@ -13,7 +13,7 @@ from semel.core.transactions.commands import (
     VerifyPartitions,
 )
 from semel.core.transactions.states import ONGOING
-from semel.core.transactions.transaction import Transaction
+from semel.core.transactions.transaction import TopicPartition, Transaction
 from semel.wire.errors import ErrorCode
 
 
@@ -37,6 +37,18 @@ def add_partitions(txn: Transaction | None, command: AddPartitions, now_ms: int)
         client_version=command.client_version,
     )
     return Decision(OK, (txn,))
+
+
+def includes(
+    txn: Transaction | None, producer_id: int, epoch: int, partition: TopicPartition
+) -> bool:
+    """Whether a partition is in this producer's open transaction."""
+    return (
+        txn is not None
+        and txn.state is ONGOING
+        and partition in txn.partitions
+        and refusal(txn, producer_id, epoch) is None
+    )
 
 
 def verify_partitions(txn: Transaction | None, command: VerifyPartitions) -> Decision:
