@@ -39,6 +39,7 @@ class DiskLog(LogFiles):
         recovery_point: int = 0,
         clean: bool = False,
     ) -> None:
+        self._segments: list[Segment] = []
         super().__init__(store, directory, topic, partition, config)
         self._commit = GroupCommit(self._files, store.syncer, self._fail)
         with self._guard():
@@ -70,30 +71,52 @@ class DiskLog(LogFiles):
     def append(self, batches: Sequence[Buffer]) -> Ticket:
         if self.offline is not None:
             return Ticket(error=self.offline)
+        coming, size = places(batches)
+        if coming[0][0] < self.next_offset:
+            raise ValueError(f"offset {coming[0][0]} is below {self.next_offset}")
         segment = self._segments[-1]
         try:
-            size = segment.append_one(batches[0], self.config) if len(batches) == 1 else 0
-            if not size:
-                segment, size = self._append_any(segment, batches)
+            if segment.must_roll(coming, size, self._config, self._store.clock):
+                segment = self._roll()
+            segment.append(batches, coming, size, self._config)
         except OSError as error:
             return Ticket(error=self._fail_append(error))
         except StorageError as error:
             return Ticket(error=error)
+        segment.look_ahead(self._config)
         self.next_offset = segment.next_offset
         self.size += size
+        return self._ticket(segment)
+
+    def append_next(self, batch: Buffer, last_offset: int, max_timestamp: int) -> Ticket:
+        segment = self._segments[-1]
+        try:
+            if self.offline is not None or not segment.append_easy(
+                batch, last_offset, max_timestamp
+            ):
+                return self.append((batch,))
+        except OSError as error:
+            return Ticket(error=self._fail_append(error))
+        self.next_offset = last_offset + 1
+        self.size += len(batch)
+        return self._ticket(segment) if self._fsync else DURABLE
+
+    def _ticket(self, segment: Segment) -> Ticket:
+        """For what was just written there."""
         if not self._fsync:
             return DURABLE
         self._commit.wrote(segment.log.get())
         return self._commit.ticket()
 
-    def _append_any(self, segment: Segment, batches: Sequence[Buffer]) -> tuple[Segment, int]:
-        coming, size = places(batches)
-        if coming[0][0] < self.next_offset:
-            raise ValueError(f"offset {coming[0][0]} is below {self.next_offset}")
-        if segment.must_roll(coming, size, self.config, self._store.clock):
-            segment = self._roll()
-        segment.append(batches, coming, size, self.config)
-        return segment, size
+    @property
+    def config(self) -> LogConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        if self._segments:
+            self._segments[-1].look_ahead(config)
 
     def sync(self) -> Ticket:
         if self.offline is not None:

@@ -184,6 +184,11 @@ class Log(ABC):
         or index demand it.
         """
 
+    def append_next(self, batch: Buffer, last_offset: int, max_timestamp: int) -> Ticket:
+        """The same for the usual one batch that begins at `next_offset`: who has just made or read
+        it knows where it ends and how late it is, so that nobody need read that again."""
+        return self.append((batch,))
+
     @abstractmethod
     def read(
         self,
