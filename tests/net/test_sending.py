@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from semel.net.connection import MOST_UNSENT, SMALLEST_SENDFILE
+from semel.net.connection import MOST_UNSENT
+from semel.net.outbox import SMALLEST_SENDFILE
 
 
 class Region:

@@ -106,10 +106,8 @@ class Partitions:
     # Finding
 
     def find(self, topic: str, index: int) -> Partition | None:
-        partitions = self._by_topic.get(topic)
-        if partitions is not None and 0 <= index < len(partitions):
-            return partitions[index]
-        return None
+        partitions = self._by_topic.get(topic, ())
+        return partitions[index] if 0 <= index < len(partitions) else None
 
     def of(self, topic: str) -> list[Partition]:
         return self._by_topic.get(topic, [])

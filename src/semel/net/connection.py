@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 import struct
 from collections import deque
@@ -23,6 +22,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
+from semel.net.outbox import FileEnded, Outbox
 from semel.net.watching import Watcher
 
 log = logging.getLogger("semel.net")
@@ -37,31 +37,8 @@ LARGEST_SPARE = 1 << 22
 MOST_UNSENT = 1 << 20
 #: Bytes of requests that wait for their answers beyond which no more are started.
 MOST_WAITING = 1 << 25
-#: Smaller regions are cheaper copied and joined with their neighbours than sent alone. CPU per
-#: answer, copied | by sendfile: 48 KiB 36 | 54 µs, 128 KiB 56 | 64, 256 KiB 81 | 82 (best of 5);
-#: 1 MiB 609 | 224, 4 MiB 6628 | 1253 (best of 2). Busy machine: the crossing is a rough place.
-SMALLEST_SENDFILE = 1 << 17
-
 LINGER_SECONDS = 0.2
 read_length = struct.Struct(">i").unpack_from
-
-
-class Region(Protocol):
-    """A stretch of a file, or of memory where `fd` is negative."""
-
-    fd: int
-    position: int
-
-    def __len__(self) -> int: ...
-    def __bytes__(self) -> bytes: ...
-
-
-class Frame(Protocol):
-    """Bytes of an answer and the regions to be spliced in, each at its place in the bytes."""
-
-    regions: list[tuple[int, Region]]
-
-    def __len__(self) -> int: ...
 
 
 class Limits(Protocol):
@@ -72,9 +49,9 @@ class Limits(Protocol):
 class Host(Protocol):
     """What a connection needs of its listener. The frame that `receive` is given is its own for the
     length of the call; what shall last longer is copied, or holds a view of the frame. It returns
-    the answer, a `Frame`, or None if that is given to the connection by somebody, then or later. `finish`
-    follows when all frames read in one go were given and one of them had no answer, before anything
-    is sent."""
+    the answer (see `outbox.Frame`), or None if that is given to the connection by somebody, then or
+    later. `finish` follows when all frames read in one go were given, before anything is sent,
+    unless there was but one and it was answered."""
 
     scratch: bytearray
     watcher: Watcher
@@ -118,8 +95,7 @@ class Connection:
         "_host",
         "_inbox",
         "_loop",
-        "_out",
-        "_out_size",
+        "_outbox",
         "_reading",
         "_receiving",
         "_request_size",
@@ -156,8 +132,7 @@ class Connection:
         self._waiting_size = 0
         self._request_size = 0
         self._held_by: Slot | None = None
-        self._out: deque[Any] = deque()  # bytes and regions in order of sending
-        self._out_size = 0
+        self._outbox = Outbox()  # answers not sent yet
         self._reading = True
         self._receiving = False
         self._blocked = False
@@ -193,10 +168,11 @@ class Connection:
             return
         try:
             sent = self._socket.send(answer)
-        except OSError as problem:
-            sent = self._not_sent(problem)
+        except OSError:  # what it means is found out the long way
+            sent = 0
         if sent != len(answer):
-            self._keep(answer, sent)
+            self._outbox.put_rest(answer, sent)
+            self._flush()
 
     def _read_on(self) -> None:
         """The long way, for whatever may be under way."""
@@ -316,7 +292,7 @@ class Connection:
         """Whether the next request may begin: answers are read, and not too many are open."""
         return (
             self._held_by is None
-            and self._out_size <= MOST_UNSENT
+            and self._outbox.size <= MOST_UNSENT
             and self._waiting_size <= MOST_WAITING
             and len(self._waiting) < self._host.limits.max_waiting
         )
@@ -329,7 +305,8 @@ class Connection:
             slot = self.reserve()
             slot.frame, slot.filled = frame, True
         else:
-            self._put(frame)
+            self._at_rest = False
+            self._outbox.put(frame)
             if not self._receiving:
                 self._plan_flush()
 
@@ -375,12 +352,12 @@ class Connection:
     @property
     def is_settled(self) -> bool:
         """Nothing is owed to the client."""
-        return not self._waiting and not self._out and not self._blocked
+        return not self._waiting and not self._outbox.size and not self._blocked
 
     @property
     def awaits_answer(self) -> bool:
         """The client waits for us: something is started, nothing finished waits to be taken."""
-        return bool(self._waiting) and not self._out and not self._blocked
+        return bool(self._waiting) and not self._outbox.size and not self._blocked
 
     def _slot_filled(self) -> None:
         if self.closed:
@@ -390,7 +367,7 @@ class Connection:
             slot = waiting.popleft()
             self._waiting_size -= slot.request_size
             if slot.frame is not None:
-                self._put(slot.frame)
+                self._outbox.put(slot.frame)
         if self._held_by is not None and self._held_by.filled:
             self._held_by = None
         if not self._receiving:
@@ -398,42 +375,16 @@ class Connection:
 
     # Writing
 
-    def _put(self, frame: Any) -> None:
-        self._at_rest = False
-        regions = frame.regions
-        if regions:
-            self._put_regions(frame, regions)
-        else:
-            self._out.append(frame)
-            self._out_size += len(frame)
-
-    def _put_regions(self, frame: Any, regions: list[tuple[int, Region]]) -> None:
-        """Cut the frame at its regions; small ones are read now and joined with the rest."""
-        view = memoryview(frame)
-        done = 0
-        for position, region in regions:
-            self._out.append(view[done:position])
-            done = position
-            self._out.append(self._as_sendable(region))
-            self._out_size += len(region)
-        self._out.append(view[done:])
-        self._out_size += len(frame)
-
     def _plan_flush(self) -> None:
         if not self._flush_planned:
             self._flush_planned = True
             self._loop.call_soon(self._flush)
 
-    def _as_sendable(self, region: Region) -> Any:
-        if region.fd < 0 or len(region) < SMALLEST_SENDFILE:
-            return bytes(region)
-        return Stretch(region)
-
     def _flush(self) -> None:
         """Send what is ready, then start what was held back, as long as the socket takes it."""
         self._flush_planned = False
         while True:
-            while self._out and not self._blocked and not self.closed:
+            while self._outbox.size and not self._blocked and not self.closed:
                 self._send_some()
             if not self._inbox or self.closed or not self._may_start():
                 break
@@ -445,7 +396,7 @@ class Connection:
         self._at_rest = (
             self._reading
             and self._frame is None
-            and not (self._carry or self._waiting or self._out or self._draining)
+            and not (self._carry or self._waiting or self._outbox.size or self._draining)
         )
 
     def _start_held(self) -> None:
@@ -456,57 +407,16 @@ class Connection:
         self._receiving = False
 
     def _send_some(self) -> None:
-        out = self._out
-        if isinstance(out[0], Stretch):
-            self._send_file(out[0])
-            return
-        data = out.popleft()
-        if out and not isinstance(out[0], Stretch):
-            chunks = [data]
-            while out and not isinstance(out[0], Stretch):
-                chunks.append(out.popleft())
-            data = b"".join(chunks)
-        self._out_size -= len(data)
         try:
-            sent = self._socket.send(data)
-        except OSError as problem:
-            sent = self._not_sent(problem)
-        if sent != len(data):
-            self._keep(data, sent)
-
-    def _not_sent(self, problem: OSError) -> int:
-        """How much was sent: nothing."""
-        if not isinstance(problem, BlockingIOError | InterruptedError):
-            self._end()
-        return 0
-
-    def _keep(self, data: Any, sent: int) -> None:
-        """What the socket did not take goes first when it takes more."""
-        if self.closed:
-            return
-        self._at_rest = False
-        self._out.appendleft(memoryview(data)[sent:])
-        self._out_size += len(data) - sent
-        self._block()
-
-    def _send_file(self, stretch: Stretch) -> None:
-        try:
-            sent = os.sendfile(self._socket.fileno(), stretch.fd, stretch.position, stretch.rest)
+            self._outbox.send(self._socket)
         except (BlockingIOError, InterruptedError):
             self._block()
-            return
         except OSError:
             self._end()
-            return
-        if sent == 0:  # the file is shorter than promised; the answer cannot be completed
-            self.close(f"a file ended {stretch.rest} bytes early")
-            return
-        self.is_active = True
-        self._out_size -= sent
-        stretch.position += sent
-        stretch.rest -= sent
-        if not stretch.rest:
-            self._out.popleft()
+        except FileEnded as problem:
+            self.close(str(problem))
+        else:
+            self.is_active = True
 
     def _block(self) -> None:
         self._blocked = True
@@ -540,19 +450,7 @@ class Connection:
             return
         self._host.watcher.forget(fd)
         self._socket.close()
-        self._out.clear()
+        self._outbox.clear()
         self._inbox.clear()
         self._waiting.clear()
         self._host.forget(self)
-
-
-class Stretch:
-    """What is left to send of a region; keeps the region, and so its file, alive."""
-
-    __slots__ = ("fd", "position", "region", "rest")
-
-    def __init__(self, region: Region) -> None:
-        self.region = region
-        self.fd = region.fd
-        self.position = region.position
-        self.rest = len(region)

@@ -18,7 +18,7 @@ _PLACE = Struct(">qi11xi8xq")
 _PLACE_SIZE = _PLACE.size
 _read_place = _PLACE.unpack_from
 _SCAN_BYTES = 8192
-# How many batch positions a segment remembers at least, so that those who read along search nothing.
+# How many batch positions a segment remembers at least: those who read along search nothing.
 _REMEMBERED = 32
 # The longest way without a look at whether too many are remembered: some sixty of the smallest.
 _STRETCH_BYTES = 4096
@@ -183,9 +183,10 @@ class Segment:
 
     def account(self, coming: Sequence[AnyPlace], config: LogConfig) -> None:
         """Take note of batches that now lie at the end of the file."""
-        start = position = self.size
+        start = end = self.size
         for base_offset, last_offset, max_timestamp, begin, size in coming:
             position = start + begin
+            end = position + size
             if max_timestamp > self.max_timestamp:
                 self.max_timestamp = max_timestamp
                 self.max_timestamp_offset = last_offset
@@ -194,7 +195,7 @@ class Segment:
             elif not position:
                 self.first_timestamp = max_timestamp
             self.remember(base_offset, position)
-        self.size = position + size
+        self.size = end
         self.next_offset = last_offset + 1
 
     def _index(self, last_offset: int, position: int, limit: int) -> None:
