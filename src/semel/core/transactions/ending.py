@@ -65,9 +65,12 @@ def forced_abort(
 def markers_written(txn: Transaction | None, command: MarkersWritten, now_ms: int) -> Decision:
     if txn is None or txn is not command.prepared:
         return Decision()  # reported twice, or late: another transaction has begun
+    state = COMPLETE_COMMIT if txn.state is PREPARE_COMMIT else COMPLETE_ABORT
+    if txn.next_producer_id == NO_PRODUCER_ID:
+        return Decision(records=(txn.moved(state, now_ms, partitions=NO_PARTITIONS),))
     producer_id, epoch = txn.owner
-    done = txn.moved(
-        COMPLETE_COMMIT if txn.committing else COMPLETE_ABORT,
+    handed_on = txn.moved(
+        state,
         now_ms,
         producer_id=producer_id,
         epoch=epoch,
@@ -75,7 +78,7 @@ def markers_written(txn: Transaction | None, command: MarkersWritten, now_ms: in
         next_epoch=NO_EPOCH,
         partitions=NO_PARTITIONS,
     )
-    return Decision(records=(done,))
+    return Decision(records=(handed_on,))
 
 
 def owed_markers(txn: Transaction) -> WriteMarkers:

@@ -12,8 +12,8 @@ from semel.core.transactions.commands import (
     Reply,
     VerifyPartitions,
 )
-from semel.core.transactions.states import ONGOING
-from semel.core.transactions.transaction import TopicPartition, Transaction
+from semel.core.transactions.states import ONGOING, PREPARED
+from semel.core.transactions.transaction import NO_EPOCH, TopicPartition, Transaction
 from semel.wire.errors import ErrorCode
 
 
@@ -78,9 +78,9 @@ def refusal(txn: Transaction | None, producer_id: int, epoch: int) -> ErrorCode 
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if epoch != owner_epoch:
         return ErrorCode.PRODUCER_FENCED
-    if txn.prepared:
+    if txn.state in PREPARED:
         return ErrorCode.CONCURRENT_TRANSACTIONS
-    if txn.handed_over:
+    if txn.next_epoch != NO_EPOCH:
         return ErrorCode.INVALID_TXN_STATE  # prepared by its former owner: it can only be ended
     return None
 
