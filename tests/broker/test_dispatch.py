@@ -10,7 +10,7 @@ from semel.broker import api
 from semel.broker.failures import ApiError
 from semel.broker.settings import Settings
 from semel.wire.errors import ErrorCode
-from semel.wire.frames import decode_response
+from semel.wire.frames import RequestHeader, decode_response, encode_request
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.api_versions import ApiVersionsRequest
 from semel.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -25,7 +25,7 @@ def handle_with(broker):
     """Puts a handler of the test's own in place of DescribeCluster's (or another's)."""
 
     def put(handle, key=60, version=0):
-        broker._dispatcher._find(key, version).handle = handle
+        broker._dispatcher.routes[key << 16 | version].handle = handle
 
     return put
 
@@ -170,7 +170,7 @@ async def test_requests_of_one_kind_that_came_in_one_go_are_handled_together(bro
         together.append(len(requests))
         return [DescribeClusterResponse(cluster_id=str(n)) for n in range(len(requests))]
 
-    broker._dispatcher._find(60, 0).handle_many = handle_many
+    broker._dispatcher.routes[60 << 16].handle_many = handle_many
     for request, version in [(CLUSTER, 0)] * 2 + [(MetadataRequest(topics=[]), 1), (CLUSTER, 0)]:
         ask.send(request, version)
     assert [(await ask.receive(60, 0)).cluster_id for _ in range(2)] == ["0", "1"]
@@ -183,7 +183,7 @@ async def test_requests_handled_together_fail_together(broker, ask):
     def handle_many(ctx, requests, version):
         raise ApiError(ErrorCode.NOT_CONTROLLER, "ask another")
 
-    broker._dispatcher._find(60, 0).handle_many = handle_many
+    broker._dispatcher.routes[60 << 16].handle_many = handle_many
     ask.send(CLUSTER, 0)
     ask.send(CLUSTER, 0)
     errors = [(await ask.receive(60, 0)).error_code for _ in range(2)]
@@ -267,3 +267,13 @@ async def test_handlers_know_who_asks(ask, handle_with):
     handle_with(handle)
     await ask(CLUSTER, 0)
     assert seen == [("tester", "127.0.0.1", "User:ANONYMOUS")]
+
+
+async def test_each_request_is_told_under_its_own_client_name(ask, handle_with):
+    def handle(ctx, request, version):
+        return DescribeClusterResponse(cluster_id=repr(ctx.client_id))
+
+    handle_with(handle)
+    for name in ("one", "one", "other", "", None, "on"):
+        ask.writer.write(encode_request(RequestHeader(60, 0, 1, name), CLUSTER))
+        assert (await ask.receive(60, 0)).cluster_id == repr(name)

@@ -84,7 +84,7 @@ async def connect() -> AsyncIterator[Callable[[Listener], Awaitable[Client]]]:
         client.writer.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def answer() -> type[Answer]:
     return Answer
 

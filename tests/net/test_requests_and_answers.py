@@ -4,6 +4,9 @@ import asyncio
 import random
 import select
 import socket
+import struct
+from bisect import bisect_right
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
@@ -175,22 +178,49 @@ async def test_a_promise_of_a_large_frame_takes_no_memory_until_bytes_come(
     assert len(connection._frame) == FIRST_CHUNK
 
 
-class Collector:
-    """A listener without a socket."""
+class Echo:
+    """A listener without a socket. A frame's first byte says how it wants to be answered."""
 
-    limits = ListenerLimits(max_frame_size=1 << 24, max_waiting=10)
+    limits = ListenerLimits(max_frame_size=1 << 24, max_waiting=10_000)
 
-    def __init__(self):
-        self.scratch = memoryview(bytearray(SCRATCH_SIZE))
+    def __init__(self, answer):
+        self.scratch = bytearray(SCRATCH_SIZE)
         self.watcher = None  # nothing is ever too much here
         self.spare = None
-        self.frames = []
-
-    def finish(self):
-        pass
+        self.frames, self.answers = [], []
+        self._answer = answer
+        self._later, self._gathered = [], []
 
     def receive(self, connection, frame):
         self.frames.append(bytes(frame))
+        answer = self._answer(b"<%d>" % len(self.frames))
+        way = frame[0] % 6
+        if way < 5:
+            self.answers.append(bytes(answer))
+        if way == 1:
+            connection.reply(answer)
+        elif way == 2:
+            self._later.append((connection.reserve(), answer))
+        elif way == 3:
+            self._gathered.append((connection.reserve(), answer))
+        elif way == 4:
+            return self._answer(b"", [(0, Memory(answer))])
+        return answer if way == 0 else None
+
+    def finish(self):
+        self._fill(self._gathered)
+
+    def fill(self):
+        self._fill(self._later)
+
+    def _fill(self, slots):
+        while slots:  # the last comes first, and goes last all the same
+            slot, answer = slots.pop()
+            slot.fill(answer)
+
+
+class Memory(bytes):
+    fd, position = -1, 0
 
 
 @pytest.fixture(scope="module")
@@ -202,20 +232,62 @@ def loop():
 
 @given(
     frames=st.lists(st.binary(min_size=1, max_size=50), max_size=20),
-    cuts=st.lists(st.integers(1, 60), min_size=1, max_size=50),
+    cuts=st.lists(st.none() | st.integers(1, 60), min_size=1, max_size=50),
 )
-def test_frames_arrive_the_same_however_the_stream_is_cut(loop, frames, cuts):
-    collector = Collector()
+def test_requests_and_answers_are_the_same_however_the_stream_is_cut(loop, answer, frames, cuts):
+    """A cut of None is where the frame ends: whole frames come alone most often."""
+    echo = Echo(answer)
+    ends = list(accumulate(4 + len(frame) for frame in frames))
     stream = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
+    answered = b""
     with socket.create_server(("127.0.0.1", 0)) as door:
         theirs = socket.create_connection(door.getsockname())
         ours, _ = door.accept()
     with ours, theirs:
-        connection = Connection(collector, loop, ours, ("nobody", 0))
+        theirs.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # what is sent is there
+        connection = Connection(echo, loop, ours, ("nobody", 0))
         position, turn = 0, 0
         while position < len(stream):
-            position += theirs.send(stream[position : position + cuts[turn % len(cuts)]])
+            cut = cuts[turn % len(cuts)]
+            end = position + cut if cut else ends[bisect_right(ends, position)]
+            position += theirs.send(stream[position:end])
             while select.select([ours], [], [], 0)[0]:
                 connection.readable()
             turn += 1
-    assert collector.frames == frames
+            if turn % 3 == 0:
+                echo.fill()
+                loop.run_until_complete(asyncio.sleep(0))
+        echo.fill()
+        loop.run_until_complete(asyncio.sleep(0))
+        assert connection.is_settled
+        ours.shutdown(socket.SHUT_WR)
+        while more := theirs.recv(1 << 16):
+            answered += more
+    assert echo.frames == frames
+    assert answered == b"".join(echo.answers)
+
+
+async def test_an_answer_at_once_that_the_socket_takes_in_parts_arrives_whole(
+    start, connect, answer
+):
+    content = bytes(range(256)) * (1 << 15)
+    client = await connect(await start(lambda connection, frame: answer(content)))
+    for _ in range(2):
+        client.send(b"more")
+        assert await client.read(len(content)) == content
+
+
+async def test_an_answer_at_once_to_a_client_that_left_ends_the_connection(start, answer, until):
+    heard = []
+
+    def receive(connection, frame):
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        theirs.close()
+        heard.append(connection)
+        return answer(b"heard")
+
+    listener = await start(receive)
+    theirs = socket.create_connection(("127.0.0.1", listener.port))
+    theirs.sendall(b"\0\0\0\1x")
+    await until(lambda: heard and not listener.connections)
+    assert heard[0].closed

@@ -20,7 +20,13 @@ from typing import Any
 from uuid import UUID
 
 from semel.wire.errors import ProtocolError
-from semel.wire.frames import decode_request, decode_response
+from semel.wire.frames import (
+    decode_request,
+    decode_response,
+    encode_response,
+    request_reader,
+    response_writer,
+)
 from semel.wire.messages import APIS, request_class, response_class
 from semel.wire.schema import FIXED, Field, Message, Struct
 
@@ -163,6 +169,7 @@ class Fuzzer:
             self._encodes_again(message, version)
         if self.dice.random() < 0.1:
             self._in_a_frame(cls, version, damaged)
+            self._as_the_broker_reads(cls, version, damaged)
 
     def _encodes_again(self, message: Message, version: int) -> None:
         first, second = bytearray(), bytearray()
@@ -171,6 +178,21 @@ class Fuzzer:
         again.encode(second, version)
         assert end == len(first)
         assert first == second, (message, again)
+        if type(message).__name__.endswith("Response"):
+            frame = response_writer(message.API_KEY, version)(message, 7)
+            assert frame == encode_response(7, message, version), message
+
+    def _as_the_broker_reads(self, cls: type[Message], version: int, damaged: bytearray) -> None:
+        """What is compiled together with the header reads what is compiled without it."""
+        if not cls.__name__.endswith("Request"):
+            return
+        header = struct.pack(">hhih", cls.API_KEY, version, 5, 3) + b"abc"
+        frame = bytearray(header + b"\0" * cls.is_flexible(version) + damaged)
+        apart = _outcome(lambda: decode_request(frame)[1], version)
+        together = _outcome(
+            lambda: request_reader(cls.API_KEY, version)(frame, len(header)), version
+        )
+        assert together == apart, (cls, version, damaged)
 
     def _in_a_frame(self, cls: type[Message], version: int, damaged: bytearray) -> None:
         header = bytearray(struct.pack(">hhih", cls.API_KEY, version, 5, 3) + b"abc\0")
@@ -186,6 +208,16 @@ class Fuzzer:
                 self.refused += 1
             else:
                 self.decoded += 1
+
+
+def _outcome(decode: Callable[[], Message], version: int) -> bytes | None:
+    """The bytes of what was decoded, or None if it was refused."""
+    out = bytearray()
+    try:
+        decode().encode(out, version)
+    except ProtocolError:
+        return None
+    return bytes(out)
 
 
 def main() -> int:

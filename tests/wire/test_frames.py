@@ -17,6 +17,8 @@ from semel.wire.frames import (
     encode_request,
     encode_response,
     peek_request,
+    request_reader,
+    response_writer,
 )
 from semel.wire.messages import APIS, request_class, response_class
 from semel.wire.messages.api_versions import ApiVersionsResponse
@@ -58,6 +60,8 @@ def test_a_request_comes_back_from_its_frame(api_key: int, client_id: str | None
         assert struct.unpack_from(">i", frame) == (len(frame) - 4,)
         assert decode_request(memoryview(frame)[4:]) == (header, cls())
         assert peek_request(bytes(frame), 4)[0] == header
+        body_at = 10 + len((client_id or "").encode())
+        assert request_reader(api_key, version)(frame[4:], body_at) == cls()
 
 
 @pytest.mark.parametrize("api_key", APIS)
@@ -65,6 +69,7 @@ def test_a_response_comes_back_from_its_frame(api_key: int) -> None:
     cls = response_class(api_key)
     for version in cls.VERSIONS:
         frame = encode_response(-5, cls(), version)
+        assert response_writer(api_key, version)(cls(), -5) == frame
         assert struct.unpack_from(">i", frame) == (len(frame) - 4,)
         assert correlation_id_of(frame, 4) == -5
         assert decode_response(bytes(frame[4:]), api_key, version) == (-5, cls())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,46 +14,58 @@ if TYPE_CHECKING:
 
 #: Kafka's name of the one resource of type CLUSTER.
 CLUSTER_NAME = "kafka-cluster"
+#: Where a client's name stands in a request: behind key, version and correlation id.
+NAME_AT = 8
 
 
 class Context:
-    """One per connection and client id; reading the parts through the broker keeps them current."""
+    """One per connection and client id. The broker's parts are looked up once, the coordinators
+    when first asked for, for that starts them."""
 
-    __slots__ = ("broker", "client_id", "client_name", "connection", "principal")
+    __slots__ = (
+        "body_at",
+        "broker",
+        "catalog",
+        "client_id",
+        "client_name",
+        "connection",
+        "groups",
+        "may",
+        "now_ms",
+        "partitions",
+        "principal",
+        "settings",
+        "transactions",
+    )
+
+    transactions: Any
+    groups: Any
 
     def __init__(
-        self, broker: Broker, connection: Connection, client_id: str | None, client_name: bytearray
+        self, broker: Broker, connection: Connection, client_id: str | None, client_name: bytes
     ) -> None:
         self.broker = broker
         self.connection = connection
         self.client_id = client_id
-        self.client_name = client_name  # as it stands in requests, to know it again
+        self.client_name = client_name  # as it stands in requests, to know it again …
+        self.body_at = NAME_AT + len(client_name)  # … and what follows it
         self.principal = "User:ANONYMOUS"
+        self.settings: Settings = broker.settings
+        self.catalog: Catalog = broker.catalog
+        self.partitions: Any = broker.partitions
+        self.now_ms: Callable[[], int] = broker.now_ms
+        #: Whether the client may do this (operation, resource type, name): the one place to ask.
+        self.may: Callable[[str, str, str], bool] = (
+            _all_may if broker.access is None else partial(broker.access.may, self)
+        )
 
-    @property
-    def settings(self) -> Settings:
-        return self.broker.settings
+    def __getattr__(self, name: str) -> Any:
+        """Called only for what is not there yet."""
+        part = getattr(self.broker, name)
+        setattr(self, name, part)
+        return part
 
-    @property
-    def catalog(self) -> Catalog:
-        return self.broker.catalog
 
-    @property
-    def partitions(self) -> Any:
-        return self.broker.partitions
-
-    @property
-    def transactions(self) -> Any:
-        return self.broker.transactions
-
-    @property
-    def groups(self) -> Any:
-        return self.broker.groups
-
-    def may(self, operation: str, resource_type: str, name: str) -> bool:
-        """Whether the client may do this: the one place to ask. Without rules, all may."""
-        access = self.broker.access
-        return access is None or access.may(self, operation, resource_type, name)
-
-    def now_ms(self) -> int:
-        return self.broker.now_ms()
+def _all_may(operation: str, resource_type: str, name: str) -> bool:
+    """Without rules."""
+    return True

@@ -11,14 +11,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from semel.broker import api
-from semel.broker.context import Context
+from semel.broker.context import NAME_AT, Context
 from semel.broker.failures import ApiError, failure
 from semel.wire.errors import ErrorCode, ProtocolError
-from semel.wire.frames import REQUEST_START, Exchange, encode_response, peek_request
-from semel.wire.messages import APIS
+from semel.wire.frames import (
+    Frame,
+    encode_response,
+    peek_request,
+    request_reader,
+    response_writer,
+)
+from semel.wire.messages import APIS, response_class
 from semel.wire.schema import Message
 
 if TYPE_CHECKING:
@@ -29,70 +36,89 @@ log = logging.getLogger("semel.dispatch")
 
 API_VERSIONS, PRODUCE = 18, 0
 MOST_GATHERED = 64
-NAME_AT = REQUEST_START.size
-SIZE_AT = NAME_AT - 2
+read_start = struct.Struct(">Ii").unpack_from  # API and version in one number, correlation id
 
 
 class Route:
     """Where requests of one API and version go."""
 
-    __slots__ = ("api_key", "exchange", "handle", "handle_many")
+    __slots__ = (
+        "api_key", "handle", "handle_many", "read", "response_class", "version", "write",
+    )  # fmt: skip
 
     def __init__(self, api_key: int, version: int) -> None:
         self.api_key = api_key
-        self.exchange = Exchange(api_key, version)
+        self.version = version
+        self.read = request_reader(api_key, version)
         self.handle = api.handler(api_key)
         self.handle_many = api.handler_of_many(api_key)
+        self.response_class = response_class(api_key)
+        self.write = response_writer(api_key, version)
+
+
+class Routes(dict[int, Route]):
+    """By API and version in one number; made when first asked for, None where we speak neither."""
+
+    def __init__(self, versions: Mapping[int, range]) -> None:
+        self._versions = versions
+
+    def __missing__(self, start: int) -> Route | None:
+        api_key, version = start >> 16, start & 0xFFFF
+        if version not in self._versions.get(api_key, ()):
+            return None
+        self[start] = route = Route(api_key, version)
+        return route
 
 
 class Dispatcher:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self._versions = api.versions(broker.settings) | api.BETWEEN_BROKERS
-        self._routes: dict[tuple[int, int], Route] = {}
+        self.routes = Routes(api.versions(broker.settings) | api.BETWEEN_BROKERS)
         self._gathered: list[tuple[Context, Route, int, Message]] = []
 
-    def receive(self, connection: Connection, frame: bytearray) -> None:
-        """Start the request in `frame`; its answer goes to the connection now or later.
+    def receive(self, connection: Connection, frame: bytearray) -> Frame | None:
+        """Start the request in `frame`; its answer, or None if that goes to the connection later.
 
         Those whose API answers many at once are gathered until another kind of request comes, at
         the latest until `finish`: nothing is read from another connection, or sent, before that.
         """
         try:
-            key, version, correlation_id, size = REQUEST_START.unpack_from(frame)
-            route = self._routes.get((key, version)) or self._find(key, version)
+            start, correlation_id = read_start(frame)
+            route = self.routes[start]
             if route is None:
-                self._refuse(connection, frame)
-                return
-            body_at = NAME_AT + size if size > 0 else NAME_AT
-            name = frame[SIZE_AT:body_at]
+                return self._refuse(connection, frame)
             ctx = connection.state
-            if ctx is None or ctx.client_name != name:
-                ctx = self._meet(connection, frame, name)
-            exchange = route.exchange
-            request = exchange.decode(frame, body_at)
+            if ctx is None or not frame.startswith(ctx.client_name, NAME_AT):
+                ctx = self._meet(connection, frame)
+            request = route.read(frame, ctx.body_at)
         except (ProtocolError, struct.error) as problem:
             connection.close(f"malformed request: {problem}")
-            return
-        if self._gathered:
-            first = self._gathered[0]
-            is_other = first[0] is not ctx or first[1] is not route
-            if is_other or len(self._gathered) >= MOST_GATHERED:
-                self.finish()
-        if route.handle_many is not None:
-            self._gathered.append((ctx, route, correlation_id, request))
-            return
+            return None
+        may_gather = self._gathered or route.handle_many is not None
+        if may_gather and self._gather(ctx, route, correlation_id, request):
+            return None
         try:
-            answer = route.handle(ctx, request, version)
-            if answer is None:
-                return
-            if isinstance(answer, Message):
-                connection.reply(exchange.answer(correlation_id, answer))
-                return
+            answer = route.handle(ctx, request, route.version)
+            if type(answer) is route.response_class:
+                return route.write(answer, correlation_id)
         except Exception as problem:
-            self._fail(connection, route, correlation_id, request, problem)
-            return
-        self._answer_later(connection, route, correlation_id, request, answer)
+            return self._failure(connection, route, correlation_id, request, problem)
+        if answer is not None:
+            self._answer_later(connection, route, correlation_id, request, answer)
+        return None
+
+    def _gather(self, ctx: Context, route: Route, correlation_id: int, request: Message) -> bool:
+        """Whether the request is answered together with its like; what is not is answered first."""
+        gathered = self._gathered
+        if gathered:
+            first_ctx, first_route, _, _ = gathered[0]
+            is_like = first_ctx is ctx and first_route is route
+            if not is_like or len(gathered) >= MOST_GATHERED:
+                self.finish()
+        if route.handle_many is None:
+            return False
+        self._gathered.append((ctx, route, correlation_id, request))
+        return True
 
     def finish(self) -> None:
         """All that was read in one go has been given to `receive`: answer what was gathered."""
@@ -104,50 +130,35 @@ class Dispatcher:
         try:
             assert route.handle_many is not None
             requests = [request for _, _, _, request in gathered]
-            answers = route.handle_many(ctx, requests, route.exchange.version)
+            answers = route.handle_many(ctx, requests, route.version)
         except Exception as problem:
             for _, _, correlation_id, request in gathered:
-                self._fail(connection, route, correlation_id, request, problem)
+                frame = self._failure(connection, route, correlation_id, request, problem)
+                if frame is not None:
+                    connection.reply(frame)
             return
         for (_, _, correlation_id, request), answer in zip(gathered, answers, strict=True):
-            if isinstance(answer, Message):
-                connection.reply(route.exchange.answer(correlation_id, answer))
+            if type(answer) is route.response_class:
+                connection.reply(route.write(answer, correlation_id))
             else:
                 self._answer_later(connection, route, correlation_id, request, answer)
 
-    def _fail(
-        self,
-        connection: Connection,
-        route: Route,
-        correlation_id: int,
-        request: Message,
-        problem: BaseException,
-    ) -> None:
-        frame = self._failure(connection, route, correlation_id, request, problem)
-        if frame is not None:
-            connection.reply(frame)
-
-    def _find(self, key: int, version: int) -> Route | None:
-        if version not in self._versions.get(key, ()):
-            return None
-        self._routes[key, version] = found = Route(key, version)
-        return found
-
-    def _meet(self, connection: Connection, frame: bytearray, name: bytearray) -> Context:
+    def _meet(self, connection: Connection, frame: bytearray) -> Context:
         """A client whose name was not heard on this connection before, or not last."""
-        header, _ = peek_request(frame)
+        header, body_at = peek_request(frame)
+        name = bytes(frame[NAME_AT:body_at])
         ctx = connection.state = Context(self.broker, connection, header.client_id, name)
         return ctx
 
-    def _refuse(self, connection: Connection, frame: bytearray) -> None:
+    def _refuse(self, connection: Connection, frame: bytearray) -> Frame | None:
         header, _ = peek_request(frame)
         name = APIS.get(header.api_key, (f"API {header.api_key}",))[0]
         if header.api_key != API_VERSIONS:
             connection.close(f"unsupported request: {name} v{header.api_version}")
-            return
+            return None
         from semel.broker.api.k18_api_versions import unsupported_version
 
-        connection.reply(encode_response(header.correlation_id, unsupported_version(), 0))
+        return encode_response(header.correlation_id, unsupported_version(), 0)
 
     def _answer_later(
         self,
@@ -178,7 +189,7 @@ class Dispatcher:
             return
         try:
             answer = done.result()
-            frame = answer and route.exchange.answer(correlation_id, answer)
+            frame = answer and route.write(answer, correlation_id)
         except (Exception, asyncio.CancelledError) as problem:
             frame = self._failure(slot.connection, route, correlation_id, request, problem)
         slot.fill(frame)
@@ -190,21 +201,20 @@ class Dispatcher:
         correlation_id: int,
         request: Message,
         problem: BaseException,
-    ) -> Any:
+    ) -> Frame | None:
         """The frame that says so; None where nobody would read it."""
         code, message = _code_of(problem)
-        version = route.exchange.version
         if not isinstance(problem, ApiError):
             log.error(
                 "a request failed",
                 exc_info=problem,
-                extra={"api": APIS[route.api_key][0], "version": version},
+                extra={"api": APIS[route.api_key][0], "version": route.version},
             )
         if route.api_key == PRODUCE and getattr(request, "acks", 1) == 0:
             # As in Kafka, only a closed connection tells of the loss.
             connection.close("a Produce with acks 0 failed")
             return None
-        return route.exchange.answer(correlation_id, failure(request, version, code, message))
+        return route.write(failure(request, route.version, code, message), correlation_id)
 
 
 def _code_of(problem: BaseException) -> tuple[ErrorCode, str | None]:

@@ -5,13 +5,16 @@ parses in one go, so nobody else can touch it meanwhile) and are copied out; a f
 off is read straight into its own bytearray. Writing: answers that are ready in one turn of the
 loop leave in one write. Stretches of files go out by `sendfile`. A client that does not read its
 answers is not read from.
+
+Most often one whole request comes while nothing else is under way, and is answered at once: that
+way, `readable`, is short, for beside busy clients the caches are cold and every line of code costs.
+Everything else takes the long way.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 import struct
 from collections import deque
@@ -19,6 +22,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
+from semel.net.outbox import FileEnded, Outbox
 from semel.net.watching import Watcher
 
 log = logging.getLogger("semel.net")
@@ -33,31 +37,8 @@ LARGEST_SPARE = 1 << 22
 MOST_UNSENT = 1 << 20
 #: Bytes of requests that wait for their answers beyond which no more are started.
 MOST_WAITING = 1 << 25
-#: Smaller regions are cheaper copied and joined with their neighbours than sent alone. CPU per
-#: answer, copied | by sendfile: 48 KiB 36 | 54 µs, 128 KiB 56 | 64, 256 KiB 81 | 82 (best of 5);
-#: 1 MiB 609 | 224, 4 MiB 6628 | 1253 (best of 2). Busy machine: the crossing is a rough place.
-SMALLEST_SENDFILE = 1 << 17
-
 LINGER_SECONDS = 0.2
-LENGTH = struct.Struct(">i")
-
-
-class Region(Protocol):
-    """A stretch of a file, or of memory where `fd` is negative."""
-
-    fd: int
-    position: int
-
-    def __len__(self) -> int: ...
-    def __bytes__(self) -> bytes: ...
-
-
-class Frame(Protocol):
-    """Bytes of an answer and the regions to be spliced in, each at its place in the bytes."""
-
-    regions: list[tuple[int, Region]]
-
-    def __len__(self) -> int: ...
+read_length = struct.Struct(">i").unpack_from
 
 
 class Limits(Protocol):
@@ -67,13 +48,15 @@ class Limits(Protocol):
 
 class Host(Protocol):
     """What a connection needs of its listener. The frame that `receive` is given is its own for the
-    length of the call; what shall last longer is copied, or holds a view of the frame. `finish`
-    follows when all frames read in one go were given, before anything is sent."""
+    length of the call; what shall last longer is copied, or holds a view of the frame. It returns
+    the answer (see `outbox.Frame`), or None if that is given to the connection by somebody, then or
+    later. `finish` follows when all frames read in one go were given, before anything is sent,
+    unless there was but one and it was answered."""
 
-    scratch: memoryview
+    scratch: bytearray
     watcher: Watcher
     spare: bytearray | None
-    receive: Callable[[Connection, bytearray], None]
+    receive: Callable[[Connection, bytearray], Any]
     finish: Callable[[], None]
 
     @property
@@ -101,6 +84,7 @@ class Slot:
 
 class Connection:
     __slots__ = (
+        "_at_rest",
         "_blocked",
         "_carry",
         "_draining",
@@ -111,8 +95,7 @@ class Connection:
         "_host",
         "_inbox",
         "_loop",
-        "_out",
-        "_out_size",
+        "_outbox",
         "_reading",
         "_receiving",
         "_request_size",
@@ -149,28 +132,66 @@ class Connection:
         self._waiting_size = 0
         self._request_size = 0
         self._held_by: Slot | None = None
-        self._out: deque[Any] = deque()  # bytes and regions in order of sending
-        self._out_size = 0
+        self._outbox = Outbox()  # answers not sent yet
         self._reading = True
         self._receiving = False
         self._blocked = False
         self._draining = False
         self._flush_planned = False
+        self._at_rest = True  # nothing of all this is under way; found out by `_flush` alone
         self.closed = False
         self.state: Any = None  # whatever the service above wants to remember
 
     # Reading
 
     def readable(self) -> None:
+        """Something came. The short way; what does not fit it is handed to the long one."""
+        if not self._at_rest:
+            self._read_on()
+            return
+        host = self._host
+        scratch = host.scratch
+        try:
+            count = self._socket.recv_into(scratch)
+        except OSError as problem:
+            self._not_read(problem)
+            return
+        (size,) = read_length(scratch)
+        if not 0 < size == count - 4 <= host.limits.max_frame_size:
+            self._take_in(count)
+            return
+        self.is_active = True
+        self._request_size = size
+        answer = host.receive(self, scratch[4:count])
+        if answer is None or answer.regions:
+            self._conclude(answer)
+            return
+        try:
+            sent = self._socket.send(answer)
+        except OSError:  # what it means is found out the long way
+            sent = 0
+        if sent != len(answer):
+            self._outbox.put_rest(answer, sent)
+            self._flush()
+
+    def _read_on(self) -> None:
+        """The long way, for whatever may be under way."""
         if not self._reading:  # told all the same: nobody is there any more
             self._end()
             return
         try:
             count = self._socket.recv_into(self._room())
-        except (BlockingIOError, InterruptedError):
+        except OSError as problem:
+            self._not_read(problem)
             return
-        except OSError:
-            count = 0
+        self._take_in(count)
+
+    def _not_read(self, problem: OSError) -> None:
+        if not isinstance(problem, BlockingIOError | InterruptedError):
+            self._end()
+
+    def _take_in(self, count: int) -> None:
+        """Start what is whole now that so many bytes came."""
         if not count:
             self._end()
             return
@@ -184,6 +205,13 @@ class Connection:
                 frame, self._frame = self._frame, None
                 if self._take(frame) and len(frame) <= LARGEST_SPARE:
                     self._host.spare = frame
+        self._conclude(None)
+
+    def _conclude(self, answer: Any) -> None:
+        """All that was read is given to the host: send what there is to send."""
+        self._receiving = True
+        if answer is not None:
+            self.reply(answer)
         self._host.finish()
         self._receiving = False
         self._flush()
@@ -194,9 +222,10 @@ class Connection:
         if frame is None:
             carry = self._carry
             if not carry:
-                return self._host.scratch
-            self._host.scratch[: len(carry)] = carry
-            return self._host.scratch[len(carry) :]
+                return memoryview(self._host.scratch)
+            room = memoryview(self._host.scratch)
+            room[: len(carry)] = carry
+            return room[len(carry) :]
         if self._filled == len(frame):
             frame.extend(bytes(min(len(frame), self._size - len(frame))))
         return memoryview(frame)[self._filled :]
@@ -207,15 +236,15 @@ class Connection:
         self._carry = b""
         start = 0
         while end - start >= 4 and not self.closed:
-            (size,) = LENGTH.unpack_from(scratch, start)
+            (size,) = read_length(scratch, start)
             if not 0 < size <= self._host.limits.max_frame_size:
                 self._refuse(size)
                 return
             start += 4
             if start + size > end:
-                self._begin_frame(size, scratch[start:end])
+                self._begin_frame(size, memoryview(scratch)[start:end])
                 return
-            self._take(bytearray(scratch[start : start + size]))
+            self._take(scratch[start : start + size])
             start += size
         if start < end:
             self._carry = bytes(scratch[start:end])
@@ -250,15 +279,20 @@ class Connection:
             self._inbox.append(frame)
             self._pause()
             return False
-        self._request_size = len(frame)
-        self._host.receive(self, frame)
+        self._start(frame)
         return True
+
+    def _start(self, frame: bytearray) -> None:
+        self._request_size = len(frame)
+        answer = self._host.receive(self, frame)
+        if answer is not None:
+            self.reply(answer)
 
     def _may_start(self) -> bool:
         """Whether the next request may begin: answers are read, and not too many are open."""
         return (
             self._held_by is None
-            and self._out_size <= MOST_UNSENT
+            and self._outbox.size <= MOST_UNSENT
             and self._waiting_size <= MOST_WAITING
             and len(self._waiting) < self._host.limits.max_waiting
         )
@@ -271,13 +305,15 @@ class Connection:
             slot = self.reserve()
             slot.frame, slot.filled = frame, True
         else:
-            self._put(frame)
+            self._at_rest = False
+            self._outbox.put(frame)
             if not self._receiving:
                 self._plan_flush()
 
     def reserve(self, exclusive: bool = False) -> Slot:
         """Keep the place of a later answer; `exclusive` starts no request before it is filled."""
         slot = Slot(self, self._request_size)
+        self._at_rest = False
         self._waiting.append(slot)
         self._waiting_size += slot.request_size
         if exclusive:
@@ -296,6 +332,7 @@ class Connection:
     def drain(self) -> None:
         """Start no more requests; close once every request that was started is answered."""
         self._draining = True
+        self._at_rest = False
         self._inbox.clear()
         if self.is_settled:
             self._finish()
@@ -315,12 +352,12 @@ class Connection:
     @property
     def is_settled(self) -> bool:
         """Nothing is owed to the client."""
-        return not self._waiting and not self._out and not self._blocked
+        return not self._waiting and not self._outbox.size and not self._blocked
 
     @property
     def awaits_answer(self) -> bool:
         """The client waits for us: something is started, nothing finished waits to be taken."""
-        return bool(self._waiting) and not self._out and not self._blocked
+        return bool(self._waiting) and not self._outbox.size and not self._blocked
 
     def _slot_filled(self) -> None:
         if self.closed:
@@ -330,7 +367,7 @@ class Connection:
             slot = waiting.popleft()
             self._waiting_size -= slot.request_size
             if slot.frame is not None:
-                self._put(slot.frame)
+                self._outbox.put(slot.frame)
         if self._held_by is not None and self._held_by.filled:
             self._held_by = None
         if not self._receiving:
@@ -338,41 +375,16 @@ class Connection:
 
     # Writing
 
-    def _put(self, frame: Any) -> None:
-        regions = frame.regions
-        if regions:
-            self._put_regions(frame, regions)
-        else:
-            self._out.append(frame)
-            self._out_size += len(frame)
-
-    def _put_regions(self, frame: Any, regions: list[tuple[int, Region]]) -> None:
-        """Cut the frame at its regions; small ones are read now and joined with the rest."""
-        view = memoryview(frame)
-        done = 0
-        for position, region in regions:
-            self._out.append(view[done:position])
-            done = position
-            self._out.append(self._as_sendable(region))
-            self._out_size += len(region)
-        self._out.append(view[done:])
-        self._out_size += len(frame)
-
     def _plan_flush(self) -> None:
         if not self._flush_planned:
             self._flush_planned = True
             self._loop.call_soon(self._flush)
 
-    def _as_sendable(self, region: Region) -> Any:
-        if region.fd < 0 or len(region) < SMALLEST_SENDFILE:
-            return bytes(region)
-        return Stretch(region)
-
     def _flush(self) -> None:
         """Send what is ready, then start what was held back, as long as the socket takes it."""
         self._flush_planned = False
         while True:
-            while self._out and not self._blocked and not self.closed:
+            while self._outbox.size and not self._blocked and not self.closed:
                 self._send_some()
             if not self._inbox or self.closed or not self._may_start():
                 break
@@ -381,57 +393,30 @@ class Connection:
             self._resume()
         if self._draining and self.is_settled:
             self._finish()
+        self._at_rest = (
+            self._reading
+            and self._frame is None
+            and not (self._carry or self._waiting or self._outbox.size or self._draining)
+        )
 
     def _start_held(self) -> None:
         self._receiving = True
         while self._inbox and self._may_start() and not self.closed:
-            frame = self._inbox.popleft()
-            self._request_size = len(frame)
-            self._host.receive(self, frame)
+            self._start(self._inbox.popleft())
         self._host.finish()
         self._receiving = False
 
     def _send_some(self) -> None:
-        out = self._out
-        if isinstance(out[0], Stretch):
-            self._send_file(out[0])
-            return
-        data = out.popleft()
-        if out and not isinstance(out[0], Stretch):
-            chunks = [data]
-            while out and not isinstance(out[0], Stretch):
-                chunks.append(out.popleft())
-            data = b"".join(chunks)
         try:
-            sent = self._socket.send(data)
-        except (BlockingIOError, InterruptedError):
-            sent = 0
-        except OSError:
-            self._end()
-            return
-        self._out_size -= sent
-        if sent < len(data):
-            out.appendleft(memoryview(data)[sent:])
-            self._block()
-
-    def _send_file(self, stretch: Stretch) -> None:
-        try:
-            sent = os.sendfile(self._socket.fileno(), stretch.fd, stretch.position, stretch.rest)
+            self._outbox.send(self._socket)
         except (BlockingIOError, InterruptedError):
             self._block()
-            return
         except OSError:
             self._end()
-            return
-        if sent == 0:  # the file is shorter than promised; the answer cannot be completed
-            self.close(f"a file ended {stretch.rest} bytes early")
-            return
-        self.is_active = True
-        self._out_size -= sent
-        stretch.position += sent
-        stretch.rest -= sent
-        if not stretch.rest:
-            self._out.popleft()
+        except FileEnded as problem:
+            self.close(str(problem))
+        else:
+            self.is_active = True
 
     def _block(self) -> None:
         self._blocked = True
@@ -465,19 +450,7 @@ class Connection:
             return
         self._host.watcher.forget(fd)
         self._socket.close()
-        self._out.clear()
+        self._outbox.clear()
         self._inbox.clear()
         self._waiting.clear()
         self._host.forget(self)
-
-
-class Stretch:
-    """What is left to send of a region; keeps the region, and so its file, alive."""
-
-    __slots__ = ("fd", "position", "region", "rest")
-
-    def __init__(self, region: Region) -> None:
-        self.region = region
-        self.fd = region.fd
-        self.position = region.position
-        self.rest = len(region)

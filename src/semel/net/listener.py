@@ -1,7 +1,7 @@
 """The listening socket: accepts connections within limits, ends idle ones, drains at the end.
 
 What a request means is not known here: `receive(connection, frame)` is called for each, in order,
-and answers through the connection (`reply`, or `reserve` and `fill`).
+and returns the answer, or gives it to the connection (`reply`, or `reserve` and `fill`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from semel.net.connection import SCRATCH_SIZE, Connection
 from semel.net.watching import watcher_of
@@ -40,7 +41,7 @@ class ListenerLimits:
 class Listener:
     def __init__(
         self,
-        receive: Callable[[Connection, bytearray], None],
+        receive: Callable[[Connection, bytearray], Any],
         limits: ListenerLimits | None = None,
         finish: Callable[[], None] = lambda: None,
     ) -> None:
@@ -48,7 +49,7 @@ class Listener:
         self.finish = finish
         self.limits = limits or ListenerLimits()
         self.connections: set[Connection] = set()
-        self.scratch = memoryview(bytearray(SCRATCH_SIZE))
+        self.scratch = bytearray(SCRATCH_SIZE)
         self.spare: bytearray | None = None
         self.host, self.port = "", 0
         self._per_address: Counter[str] = Counter()

@@ -2,8 +2,9 @@
 
 asyncio makes a handle of every event, queues it and runs it in a context, and a transport adds its
 own layers: together half of what a small request costs. `ServerLoop` is asyncio's loop over a
-selector that calls watched connections itself, from within `select`, and leaves the rest (timers,
-tasks, other descriptors) to asyncio. In a loop of somebody else's (`async with Broker()` within an
+selector that calls watched connections itself, from within `select`, again and again until there is
+something for asyncio to do (callbacks, timers, other descriptors: also signals and calls from other
+threads, which come through a pipe). In a loop of somebody else's (`async with Broker()` within an
 application), or without epoll, connections are told through `add_reader`.
 """
 
@@ -13,7 +14,11 @@ import asyncio
 import select
 import selectors
 from collections.abc import Mapping
+from time import monotonic
 from typing import Any, Protocol
+
+EPOLLIN = getattr(select, "EPOLLIN", 1)  # not everywhere, but then not used either
+EPOLLOUT = getattr(select, "EPOLLOUT", 4)
 
 
 class Watched(Protocol):
@@ -76,22 +81,22 @@ class ServerLoop(asyncio.SelectorEventLoop):
 class DirectSelector(selectors.BaseSelector):
     """An epoll of the watched, whom it calls itself, and of asyncio's own selector as one more."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: Any) -> None:
         self._loop = loop
         self._usual = selectors.EpollSelector()
         self._usual_fd = self._usual.fileno()
         self._epoll = select.epoll()
-        self._epoll.register(self._usual_fd, select.EPOLLIN)
+        self._epoll.register(self._usual_fd, EPOLLIN)
         self._watched: dict[int, Watched] = {}
 
     # For connections
 
     def watch(self, fd: int, watched: Watched) -> None:
         self._watched[fd] = watched
-        self._epoll.register(fd, select.EPOLLIN)
+        self._epoll.register(fd, EPOLLIN)
 
     def want(self, fd: int, reading: bool, writing: bool) -> None:
-        self._epoll.modify(fd, reading * select.EPOLLIN | writing * select.EPOLLOUT)
+        self._epoll.modify(fd, reading * EPOLLIN | writing * EPOLLOUT)
 
     def forget(self, fd: int) -> None:
         if self._watched.pop(fd, None) is not None:
@@ -100,25 +105,42 @@ class DirectSelector(selectors.BaseSelector):
     # For asyncio
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Serve the watched until asyncio has something to do: `timeout` ends with its first timer.
+
+        What it has to do is seen where its `_run_once` looks, which would take as long to find
+        nothing as we take to serve a small request.
+        """
+        loop = self._loop
         usual: list[tuple[selectors.SelectorKey, int]] = []
-        for fd, event in self._epoll.poll(-1 if timeout is None else max(timeout, 0)):
-            watched = self._watched.get(fd)
-            if watched is not None:
-                self._tell(watched, event)
-            elif fd == self._usual_fd:
-                usual = self._usual.select(0)
+        while events := self._epoll.poll(timeout):
+            for fd, event in events:
+                watched = self._watched.get(fd)
+                if watched is not None:
+                    try:
+                        if event == EPOLLIN:
+                            watched.readable()
+                        else:
+                            self._tell(watched, event)
+                    except Exception as problem:
+                        self._report(watched, problem)
+                elif fd == self._usual_fd:
+                    usual = self._usual.select(0)
+            if usual or loop._ready or timeout == 0:
+                break
+            if timers := loop._scheduled:
+                timeout = timers[0]._when - monotonic()
+                if timeout <= 0:
+                    break
         return usual
 
     def _tell(self, watched: Watched, event: int) -> None:
-        try:
-            if event & select.EPOLLOUT:
-                watched.writable()
-            if event & ~select.EPOLLOUT:
-                watched.readable()
-        except Exception as problem:
-            self._loop.call_exception_handler(
-                {"message": f"{watched!r} failed", "exception": problem}
-            )
+        if event & EPOLLOUT:
+            watched.writable()
+        if event & ~EPOLLOUT:
+            watched.readable()
+
+    def _report(self, watched: Watched, problem: Exception) -> None:
+        self._loop.call_exception_handler({"message": f"{watched!r} failed", "exception": problem})
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         return self._usual.register(fileobj, events, data)

@@ -18,21 +18,30 @@ from semel.wire.construct import Source, blank_maker, default_expression
 from semel.wire.errors import ProtocolError
 from semel.wire.schema import FIXED, Field, Message, Struct
 
-_SPANS = tuple(range(n) for n in range(128))
-_COMPACT_SPANS = (_SPANS[0], *_SPANS[:-1])  # a compact length is one more
+_SPANS = primitives.Spans(above=0)
+_COMPACT_SPANS = primitives.Spans(above=1)
 
 
 def compile_decoder(message: type[Message], version: int, of_views: bool) -> Callable[..., Any]:
     """`decode(buffer, position) -> (message, end)` for bytes and bytearrays, or for memoryviews."""
-    return _Decoder(message, version, of_views).compile()
+    return _Decoder(message, version, of_views).compile("decode")
+
+
+def compile_reader(message: type[Message], version: int) -> Callable[..., Any]:
+    """`read(buffer, position) -> message` of a request in its frame (a bytearray): `position` is
+    the client id's end, so that a flexible header's tags come first."""
+    return _Decoder(message, version, of_views=False, in_frame=True).compile("read")
 
 
 class _Decoder(Source):
-    def __init__(self, message: type[Message], version: int, of_views: bool) -> None:
+    def __init__(
+        self, message: type[Message], version: int, of_views: bool, in_frame: bool = False
+    ) -> None:
         super().__init__()
         self.message = message
         self.version = version
         self.of_views = of_views
+        self.in_frame = in_frame
         self.flexible = message.is_flexible(version)
         self.run: list[tuple[str, str]] = []  # (target, struct code) not yet read
         self.after: list[str] = []  # what to do once they are
@@ -48,27 +57,35 @@ class _Decoder(Source):
         self.names["new"] = object.__new__
         self.names["unpack_from"] = struct.unpack_from
         self.names["known_uuids"] = primitives.known_uuids
-        # How often to loop for a length below 128: to make a range costs more than to look it up.
         self.names["spans"] = _COMPACT_SPANS if self.flexible else _SPANS
 
-    def compile(self) -> Callable[..., Any]:
-        self.line("def decode(b, p):")
+    def compile(self, name: str) -> Callable[..., Any]:
+        self.line(f"def {name}(b, p):")
         self.depth = 1
         self.line("try:")
         self.depth = 2
         self.line("view = b" if self.of_views else "view = memoryview(b)")
+        if self.in_frame and self.flexible:
+            self.tags([])
         whole = self.struct(self.message)
         self.flush()
+        if self.in_frame:
+            self.forget_position()
         if not self.proven:
             self.line("if p > len(b): raise truncated()")
-        self.line(f"return {whole}, p")
+        self.line(f"return {whole}" if self.in_frame else f"return {whole}, p")
         self.depth = 1
         self.line("except malformed as error:")
-        name = f"{self.message.__name__} v{self.version}"
-        self.line(f"    raise ProtocolError(f'{name}: {{error}}') from None")
+        title = f"{self.message.__name__} v{self.version}"
+        self.line(f"    raise ProtocolError(f'{title}: {{error}}') from None")
         if not any("view[" in line for line in self.lines):
             self.lines.pop(2)
-        return self.function("decode", f"<{name} decode>")
+        return self.function(name, f"<{title} {name}>")
+
+    def forget_position(self) -> None:
+        """Nobody asks where the last read ended."""
+        if self.lines[-1].lstrip().removeprefix("else: ").startswith("p += "):
+            self.lines.pop()
 
     def struct(self, cls: type[Struct]) -> str:
         """Read one struct into a new variable."""
@@ -206,7 +223,7 @@ class _Decoder(Source):
             return
         items = self.fresh("items")
         self.line(f"{target} = {items} = []")
-        self.line(f"for _ in spans[n] if n < 128 else range({'n - 1' if self.flexible else 'n'}):")
+        self.line("for _ in spans[n]:")
         self.depth += 1
         if field.element == "string":
             item = "s"
@@ -235,6 +252,11 @@ class _Decoder(Source):
 
     def tags(self, known: list[tuple[Field, str]]) -> None:
         """The tag section that ends every flexible struct. Most are one zero byte."""
+        if not known and not self.run:
+            self.line("if b[p]: p = skip_tags(b, p)")
+            self.line("else: p += 1")
+            self.proven = True
+            return
         self.run.append(("n", "B"))
         self.flush()
         if not known:

@@ -19,7 +19,14 @@ from semel.wire.schema import FIXED, Field, Message, Struct
 
 def compile_encoder(message: type[Message], version: int) -> Callable[..., Any]:
     """`encode(message, out)`."""
-    return _Encoder(message, version).compile()
+    return _Encoder(message, version).compile_encoder()
+
+
+def compile_writer(
+    message: type[Message], version: int, frame: type[bytearray], header_has_tags: bool
+) -> Callable[..., Any]:
+    """`write(message, correlation_id) -> sealed frame` of a response; `frame` is what to make."""
+    return _Encoder(message, version).compile_writer(frame, header_has_tags)
 
 
 def _explained(message: Message, version: int, error: Exception) -> ProtocolError:
@@ -36,28 +43,60 @@ class _Encoder(Source):
         self.flexible = message.is_flexible(version)
         self.out = "w"  # the bytearray that is written to; tagged fields get one of their own
         self.run: list[tuple[str, str]] = []  # (expression, struct code) not yet written
+        self.opens = False  # whether the first write makes what is written to
         for helper in (
-            primitives.uvarint, primitives.string_length,
             primitives.append_tags, primitives.append_records,
         ):  # fmt: skip
             self.names[helper.__name__] = helper
+        self.names["lengths"] = primitives.compact_lengths
+        self.names["string_lengths"] = primitives.compact_string_lengths
         self.names["faults"] = (struct.error, AttributeError, TypeError, ValueError)
         self.names["explained"] = _explained
         self.names["pack"] = struct.pack
         self.names["plain"] = frozenset((bytes, bytearray, memoryview))
 
-    def compile(self) -> Callable[..., Any]:
+    def compile_encoder(self) -> Callable[..., Any]:
         self.line("def encode(m, w):")
+        self.guarded(self.body)
+        return self.named("encode")
+
+    def compile_writer(self, frame: type[bytearray], header_has_tags: bool) -> Callable[..., Any]:
+        self.names["Frame"] = frame
+        self.names["set_length"] = struct.Struct(">i").pack_into
+        self.line("def write(m, correlation_id):")
+        self.run += [("0", "i"), ("correlation_id", "i"), *[("", "x")] * header_has_tags]
+        self.opens = True
+        self.guarded(self.sealed_body)
+        return self.named("write")
+
+    def named(self, name: str) -> Callable[..., Any]:
+        return self.function(name, f"<{self.message.__name__} v{self.version} {name}>")
+
+    def guarded(self, body: Callable[[], None]) -> None:
         self.depth = 1
         self.line("try:")
         self.depth = 2
-        self.struct(self.message, "m")
-        self.flush()
-        self.line("return")
+        body()
         self.depth = 1
         self.line("except faults as error:")
         self.line(f"    raise explained(m, {self.version}, error) from error")
-        return self.function("encode", f"<{self.message.__name__} v{self.version} encode>")
+
+    def body(self) -> None:
+        self.struct(self.message, "m")
+        self.flush()
+        self.line("return")
+
+    def sealed_body(self) -> None:
+        self.struct(self.message, "m")
+        if self.opens:  # all is of fixed size, the length known beforehand
+            size = struct.calcsize(">" + "".join(code for _, code in self.run))
+            self.run[0] = (str(size - 4), "i")
+            self.flush()
+        else:
+            self.flush()
+            has_records = any("append_records(w," in line for line in self.lines)
+            self.line("w.seal()" if has_records else "set_length(w, 0, len(w) - 4)")
+        self.line("return w")
 
     def struct(self, cls: type[Struct], it: str) -> None:
         tagged = []
@@ -71,7 +110,7 @@ class _Encoder(Source):
             else:
                 tagged.append((field, value))
         if self.flexible:
-            self.tags(cls, tagged, it)
+            self.tags(cls, tagged)
 
     def refuse(self, cls: type[Struct], field: Field, value: str) -> None:
         """A value that this version cannot carry may not be lost unseen."""
@@ -107,29 +146,37 @@ class _Encoder(Source):
     def flush(self) -> None:
         """Write the pending run of fixed-size values."""
         if self.run:
-            self.line(f"{self.out} += {self.packed()}")
-            self.run.clear()
+            self.write()
 
-    def packed(self, *more: tuple[str, str]) -> str:
-        run = [*self.run, *more]
-        codes = "".join(code for _, code in run)
+    def write(self, *parts: str) -> None:
+        """Append the pending run and then these."""
+        text = " + ".join((self.packed(), *parts) if self.run else parts)
+        self.line(f"w = Frame({text})" if self.opens else f"{self.out} += {text}")
+        self.opens = False
+        self.run.clear()
+
+    def packed(self) -> str:
+        codes = "".join(code for _, code in self.run)
         if not codes.strip("x"):
             return repr(bytes(len(codes)))
         pack = f"pack_{codes}"
         self.names[pack] = struct.Struct(">" + codes).pack
-        return f"{pack}({', '.join(value for value, code in run if code != 'x')})"
+        return f"{pack}({', '.join(value for value, code in self.run if code != 'x')})"
 
-    def length(self, kind: str) -> None:
-        """Write n: the length, in flexible versions one more, so that zero is null."""
-        if not self.flexible:
-            self.run.append(("n", "h" if kind == "string" else "i"))
-            self.flush()
-            return
-        self.line(f"if n < 128: {self.out} += {self.packed(('n', 'B'))}")
-        long = "string_length(n)" if kind == "string" else "uvarint(n)"
-        before = f"{self.packed()} + " if self.run else ""
-        self.line(f"else: {self.out} += {before}{long}")
-        self.run.clear()
+    def length(self, kind: str, value: str, *parts: str) -> None:
+        """Write how long the value is, in flexible versions one more, so that zero is null; and
+        then these."""
+        if self.flexible:
+            table = "string_lengths" if kind == "string" else "lengths"
+            self.write(f"{table}[len({value})]", *parts)
+        else:
+            self.run.append((f"len({value})", "h" if kind == "string" else "i"))
+            self.write(*parts)
+
+    def null_length(self, kind: str) -> str:
+        if self.flexible:
+            return repr(b"\0")
+        return repr(b"\xff\xff" if kind == "string" else b"\xff\xff\xff\xff")
 
     def nested(self, field: Field, value: str) -> None:
         cls = getattr(self.message, field.element)
@@ -151,22 +198,27 @@ class _Encoder(Source):
     def sized(self, field: Field, value: str) -> None:
         """A string, bytes or records: the length and then the bytes."""
         x = self.fresh("x")
-        one_more = " + 1" if self.flexible else ""
-        convert = ".encode()" if field.kind == "string" else ""
-        if self.version in field.nullable:
+        if self.version not in field.nullable:
+            self.content(field.kind, x, value)
+            return
+        self.flush()
+        self.line(f"{x} = {value}")
+        self.line(f"if {x} is None: {self.out} += {self.null_length(field.kind)}")
+        self.line("else:")
+        self.depth += 1
+        self.content(field.kind, x, x)
+        self.depth -= 1
+
+    def content(self, kind: str, x: str, value: str) -> None:
+        """What is not null; `x` is the variable to use."""
+        if kind == "string":
+            self.line(f"{x} = {value}.encode()")
+            self.length(kind, x, x)
+            return
+        if x != value:
             self.line(f"{x} = {value}")
-            self.line(f"if {x} is None:")
-            self.line(f"    {x} = b''")
-            self.line("    n = 0" if self.flexible else "    n = -1")
-            self.line("else:")
-            if convert:
-                self.line(f"    {x} = {x}{convert}")
-            self.line(f"    n = len({x}){one_more}")
-        else:
-            self.line(f"{x} = {value}{convert}")
-            self.line(f"n = len({x}){one_more}")
-        self.length(field.kind)
-        if field.kind == "records":
+        self.length(kind, x)
+        if kind == "records":
             self.line(f"if type({x}) in plain: {self.out} += {x}")
             self.line(f"else: append_records({self.out}, {x})")
         else:
@@ -174,26 +226,27 @@ class _Encoder(Source):
 
     def array(self, field: Field, value: str) -> None:
         items = self.fresh("items")
-        one_more = " + 1" if self.flexible else ""
         self.line(f"{items} = {value}")
         if self.version in field.nullable:
-            null = 0 if self.flexible else -1
-            self.line(f"n = {null} if {items} is None else len({items}){one_more}")
+            self.flush()
+            self.line(f"if {items} is None: {self.out} += {self.null_length('array')}")
+            self.line("else:")
+            self.depth += 1
+            self.elements(field, items)
+            self.depth -= 1
         else:
-            self.line(f"n = len({items}){one_more}")
-        self.length("array")
+            self.elements(field, items)
+
+    def elements(self, field: Field, items: str) -> None:
+        self.length("array", items)
         if field.element in FIXED:
             self.fixed_array(field, items)
             return
         item = self.fresh("m")
-        loop_over = f"{items} or ()" if self.version in field.nullable else items
-        self.line(f"for {item} in {loop_over}:")
+        self.line(f"for {item} in {items}:")
         self.depth += 1
         if field.element == "string":
-            self.line(f"x = {item}.encode()")
-            self.line(f"n = len(x){one_more}")
-            self.length("string")
-            self.line(f"{self.out} += x")
+            self.content("string", "x", item)
         else:
             self.struct(getattr(self.message, field.element), item)
             self.flush()
@@ -207,24 +260,33 @@ class _Encoder(Source):
         self.line(f"    if n < {primitives.SHORT_ARRAY}: {self.out} += {short}[n](*{items})")
         self.line(f"    else: {self.out} += pack('>%d{code}' % n, *{items})")
 
-    def tags(self, cls: type[Struct], tagged: list[tuple[Field, str]], it: str) -> None:
+    def tags(self, cls: type[Struct], tagged: list[tuple[Field, str]]) -> None:
         """The tag section: only what differs from its default, in order of number."""
         if not tagged:
             self.run.append(("", "x"))
             return
         self.flush()
-        tagged.sort(key=lambda pair: pair[0].tag or 0)
-        section, out = self.fresh("tags"), self.out
-        self.line(f"{section} = ()")
-        for field, value in tagged:
-            self.line(f"if {self.differs(cls, field, value)}:")
-            self.depth += 1
-            self.out = self.fresh("w")
-            self.line(f"{self.out} = bytearray()")
-            self.field(field, value)
-            self.flush()
-            self.line(f"{section} += (({field.tag}, {self.out}),)")
-            self.out = out
-            self.depth -= 1
-        self.line(f"if {section}: append_tags({out}, {section})")
-        self.line(f"else: {out} += b'\\0'")
+        if len(tagged) == 1:
+            pair = self.tag(cls, *tagged[0])
+            self.line(f"    append_tags({self.out}, ({pair},))")
+        else:
+            section = self.fresh("tags")
+            self.line(f"{section} = ()")
+            for field, value in sorted(tagged, key=lambda pair: pair[0].tag or 0):
+                pair = self.tag(cls, field, value)
+                self.line(f"    {section} += ({pair},)")
+            self.line(f"if {section}: append_tags({self.out}, {section})")
+        self.line(f"else: {self.out} += b'\\0'")
+
+    def tag(self, cls: type[Struct], field: Field, value: str) -> str:
+        """If there is something to say, write it apart; an expression of the tag with it."""
+        out, self.out = self.out, self.fresh("w")
+        self.line(f"if {self.differs(cls, field, value)}:")
+        self.depth += 1
+        self.line(f"{self.out} = bytearray()")
+        self.field(field, value)
+        self.flush()
+        self.depth -= 1
+        pair = f"({field.tag}, {self.out})"
+        self.out = out
+        return pair

@@ -11,9 +11,12 @@ What stands after a message in its frame is ignored, as Apache Kafka does.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sized
+from collections.abc import Callable, Sized
+from functools import cache
 from typing import Any
 
+from semel.wire.compile_decode import compile_reader
+from semel.wire.compile_encode import compile_writer
 from semel.wire.errors import ProtocolError
 from semel.wire.messages import request_class, response_class
 from semel.wire.primitives import Buffer, skip_tags
@@ -21,7 +24,7 @@ from semel.wire.schema import Message
 
 _API_VERSIONS = 18
 
-REQUEST_START = struct.Struct(">hhih")  # key, version, correlation id, length of the client id
+_request_start = struct.Struct(">hhih")  # key, version, correlation id, length of the client id
 _frame_start = struct.Struct(">ihhih")
 _response_start = struct.Struct(">ii")
 _length = struct.Struct(">i")
@@ -58,8 +61,8 @@ class Frame(bytearray):
     def seal(self) -> None:
         """Write the length: of everything after itself, regions included."""
         size = len(self) - 4
-        for _, region in self.regions:
-            size += len(region)
+        if self.regions:
+            size += sum(len(region) for _, region in self.regions)
         _length.pack_into(self, 0, size)
 
 
@@ -107,8 +110,8 @@ def peek_request(buffer: Buffer, position: int = 0) -> tuple[RequestHeader, int]
     Says enough to answer a request that cannot be decoded, such as one of an unknown version.
     """
     try:
-        key, version, correlation_id, size = REQUEST_START.unpack_from(buffer, position)
-        position += REQUEST_START.size
+        key, version, correlation_id, size = _request_start.unpack_from(buffer, position)
+        position += _request_start.size
         if size < 0:
             return RequestHeader(key, version, correlation_id), position
         end = position + size
@@ -131,35 +134,21 @@ def decode_request(buffer: Buffer, position: int = 0) -> tuple[RequestHeader, Me
     return header, message_class.decode(buffer, position, version)[0]
 
 
-class Exchange:
-    """One version of an API, for those who read and answer many requests of it.
+@cache
+def request_reader(api_key: int, version: int) -> Callable[[bytearray, int], Message]:
+    """`read(frame, position)` of one API and version, for who reads many requests of it: the body
+    of a request, given from after its client id."""
+    message_class = request_class(api_key)
+    message_class.require(version)
+    return compile_reader(message_class, version)
 
-    `decode(buffer, position)` reads a request's body from after its client id.
-    """
 
-    __slots__ = ("_answers_with_tags", "_encode", "_has_tags", "_read", "version")
-
-    def __init__(self, api_key: int, version: int) -> None:
-        request, response = request_class(api_key), response_class(api_key)
-        self.version = version
-        self._has_tags = request.is_flexible(version)
-        self._read = request.decoder(version)
-        self._answers_with_tags = _has_tags(response, version)
-        self._encode = response.encoder(version)
-
-    def decode(self, buffer: bytes | bytearray, position: int) -> Message:
-        if self._has_tags:
-            position = _after_tags(buffer, position)
-        return self._read(buffer, position)[0]
-
-    def answer(self, correlation_id: int, message: Message) -> Frame:
-        """A sealed frame with the response."""
-        frame = Frame(_response_start.pack(0, correlation_id))
-        if self._answers_with_tags:
-            frame.append(0)
-        self._encode(message, frame)
-        frame.seal()
-        return frame
+@cache
+def response_writer(api_key: int, version: int) -> Callable[[Message, int], Frame]:
+    """`write(message, correlation_id)`, like `encode_response`, for who writes many."""
+    message_class = response_class(api_key)
+    message_class.require(version)
+    return compile_writer(message_class, version, Frame, _has_tags(message_class, version))
 
 
 def encode_request(header: RequestHeader, message: Message) -> Frame:

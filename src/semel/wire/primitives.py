@@ -42,7 +42,10 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_length(buffer: Buffer, position: int) -> tuple[int, int]:
-    """A compact length plus one, and the position of its last byte."""
+    """A compact length plus one that takes more than a byte, and the position of its last byte."""
+    second = buffer[position + 1]
+    if second < 0x80:  # most batches are of this size
+        return buffer[position] - 0x80 + (second << 7), position + 1
     length, position = read_uvarint(buffer, position)
     return length, position - 1
 
@@ -69,11 +72,33 @@ def uvarint(value: int) -> bytes:
     return bytes(out)
 
 
-def string_length(value: int) -> bytes:
-    """The bytes of a compact string's length plus one, where that takes more than one byte."""
-    if value > MAX_STRING_BYTES + 1:
-        raise struct.error(f"a string of {value - 1} bytes is too long")
-    return uvarint(value)
+class _CompactLengths(dict[int, bytes]):
+    """The bytes of compact lengths, which say one more; those of a single byte are kept."""
+
+    def __init__(self, longest: int) -> None:
+        super().__init__((length, bytes((length + 1,))) for length in range(0x7F))
+        self._longest = longest
+
+    def __missing__(self, length: int) -> bytes:
+        if length > self._longest:
+            raise struct.error(f"{length} bytes are too many")
+        return uvarint(length + 1)
+
+
+compact_lengths = _CompactLengths(0x7FFFFFFF)
+compact_string_lengths = _CompactLengths(MAX_STRING_BYTES)
+
+
+class Spans(dict[int, range]):
+    """How often to loop for a length; the short ones are kept, for to make a range costs more than
+    to look it up. A compact length is `above` the real one by one."""
+
+    def __init__(self, above: int) -> None:
+        super().__init__((length, range(length - above)) for length in range(above, 128))
+        self._above = above
+
+    def __missing__(self, length: int) -> range:
+        return range(length - self._above)
 
 
 def skip_tags(buffer: Buffer, position: int) -> int:

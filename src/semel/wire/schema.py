@@ -201,8 +201,7 @@ class _Codecs(dict[int, Callable[..., Any]]):
         self._compile = compile_codec
 
     def __missing__(self, version: int) -> Callable[..., Any]:
-        if version not in self._message.VERSIONS:
-            raise ProtocolError(f"{self._message.__name__} has no version {version}")
+        self._message.require(version)
         codec: Callable[..., Any] = self._compile(self._message, version)
         self[version] = codec
         return codec
@@ -236,6 +235,11 @@ class Message(Struct):
     @classmethod
     def is_flexible(cls, version: int) -> bool:
         return version in cls.FLEXIBLE
+
+    @classmethod
+    def require(cls, version: int) -> None:
+        if version not in cls.VERSIONS:
+            raise ProtocolError(f"{cls.__name__} has no version {version}")
 
     @classmethod
     def decode(cls, buffer: Buffer, position: int, version: int) -> tuple[Self, int]:

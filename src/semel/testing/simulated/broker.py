@@ -85,7 +85,7 @@ class SimulatedBroker(Broker):
 
     def _context(self) -> Context:
         line: Any = Line()
-        return Context(self, line, "simulated", bytearray())
+        return Context(self, line, "simulated", b"")
 
     def crash(self) -> UnreliableStore:
         """Stop in the middle of everything; returns what the next one finds on the disk."""
