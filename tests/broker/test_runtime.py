@@ -73,8 +73,8 @@ class SlowLog:
     def __getattr__(self, name):
         return getattr(self._log, name)
 
-    def append(self, batches):
-        self._log.append(batches)
+    def append_next(self, *batch):
+        self._log.append_next(*batch)
         self.tickets.append(Ticket())
         return self.tickets[-1]
 

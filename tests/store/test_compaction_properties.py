@@ -68,7 +68,7 @@ class View:
         self.latest = world.latest()
         self.producers = {
             producer_id: (producer.epoch, producer.last_sequence)
-            for producer_id, producer in world.state.producers
+            for producer_id, producer in world.state.producers.items()
         }
 
     def must_equal(self, world):

@@ -22,7 +22,6 @@ from semel.core.partition.state import PartitionState
 from semel.core.partition.verification import Guard
 from semel.store.interface import DURABLE, Buffer, Log, StorageError, Ticket
 from semel.wire.batches import (
-    NO_PRODUCER_ID,
     NO_TIMESTAMP,
     BatchHeader,
     ControlType,
@@ -48,6 +47,10 @@ class Appended(NamedTuple):
     ticket: Ticket
 
 
+# A named tuple's own constructor is a Python function: one too many for every append.
+make_appended: Callable[[tuple[int, int, Ticket]], Appended] = partial(tuple.__new__, Appended)
+
+
 class Waiter(Protocol):
     """Somebody who looks again when there is more to read."""
 
@@ -61,6 +64,7 @@ class Partition:
         "_limits",
         "_now_ms",
         "_recoding",
+        "_takes_as_it_comes",
         "_wake",
         "high_watermark",
         "index",
@@ -111,6 +115,7 @@ class Partition:
             timestamp_after_max_ms=config["message.timestamp.after.max.ms"],
         )
         self._recoding = Recoding.of(config)
+        self._takes_as_it_comes = not (self._recoding.wants_any or self._limits.log_append_time)
 
     def reopen(self, log: Log, durable_to: int | None) -> None:
         """Back from a failed disk: everything is read again from what the log really holds. What
@@ -150,12 +155,14 @@ class Partition:
         if not verify_crc(batch):
             return CORRUPT
         now_ms = self._now_ms()
-        refused = refusal(batch, self._limits, now_ms)
-        if refused is not None:
-            return refused
-        verdict = self.state.look_batch(batch, guard)
+        verdict = refusal(batch, self._limits, now_ms) or self.state.look_batch(batch, guard)
         if verdict is not None:
             return self._repeated(verdict) if isinstance(verdict, Duplicate) else verdict
+        if self._takes_as_it_comes:
+            return self._write(batch, NO_TIMESTAMP, now_ms)
+        return self._append_changed(batch, now_ms)
+
+    def _append_changed(self, batch: BatchHeader, now_ms: int) -> Appended | Refusal:
         if self._recoding.wants(batch):
             recoded = self._recoding.apply(batch)
             if isinstance(recoded, Refusal):
@@ -171,17 +178,15 @@ class Partition:
         self, records: Sequence[tuple[bytes | None, bytes | None]], now_ms: int
     ) -> Appended | Refusal:
         """A coordinator's records outside any transaction: nothing to judge, and built in place."""
-        log = self.log
-        if log.offline is not None:
-            return self._storage_refusal()
-        base_offset = log.next_offset
+        base_offset = self.log.next_offset
         leader_epoch = self.topic.leader_epochs[self.index]
         batch = build_few(records, now_ms, base_offset=base_offset, leader_epoch=leader_epoch)
-        ticket = self._store(batch, base_offset, leader_epoch)
+        next_offset = base_offset + len(records)
+        ticket = self._store(batch, leader_epoch, next_offset - 1, now_ms)
         if ticket is None:
             return self._storage_refusal()
-        self._reached(base_offset + len(records), ticket)
-        return Appended(base_offset, NO_TIMESTAMP, ticket)
+        self._reached(next_offset, ticket)
+        return make_appended((base_offset, NO_TIMESTAMP, ticket))
 
     def append_internal(self, records: bytearray, guard: Guard | None = None) -> Appended | Refusal:
         """A coordinator's batch, built in this process; offsets are assigned here too."""
@@ -221,7 +226,7 @@ class Partition:
             base_offset=base_offset,
             leader_epoch=leader_epoch,
         )
-        ticket = self._store(batch, base_offset, leader_epoch)
+        ticket = self._store(batch, leader_epoch, base_offset, now_ms)
         if ticket is None:
             return self._storage_refusal()
         aborted = self.state.apply_marker(marker, base_offset, now_ms, now_ms)
@@ -229,51 +234,47 @@ class Partition:
             segment = self.log.active_base_offset
             self.log.append_side_file(segment, "txnindex", encode_aborted(aborted))
         self._reached(base_offset + 1, ticket)
-        return Appended(base_offset, NO_TIMESTAMP, ticket)
+        return make_appended((base_offset, NO_TIMESTAMP, ticket))
 
     def _write(self, batch: BatchHeader, append_time_ms: int, now_ms: int) -> Appended | Refusal:
         base_offset = self.log.next_offset
         leader_epoch = self.topic.leader_epochs[self.index]
         patch(batch, base_offset, leader_epoch)
-        ticket = self._store(batch.whole, base_offset, leader_epoch)
+        last_offset = base_offset + batch.last_offset_delta
+        ticket = self._store(batch.whole, leader_epoch, last_offset, batch.max_timestamp)
         if ticket is None:
             return self._storage_refusal()
-        if batch.producer_id != NO_PRODUCER_ID:
-            self.state.apply_batch(batch, now_ms)
-        self._reached(base_offset + batch.last_offset_delta + 1, ticket)
-        return Appended(base_offset, append_time_ms, ticket)
+        self.state.apply_batch(batch, now_ms)
+        self._reached(last_offset + 1, ticket)
+        return make_appended((base_offset, append_time_ms, ticket))
 
-    def _store(self, batch: Buffer, base_offset: int, leader_epoch: int) -> Ticket | None:
+    def _store(
+        self, batch: Buffer, leader_epoch: int, last_offset: int, max_timestamp: int
+    ) -> Ticket | None:
         """None: the log can no longer be written."""
         log = self.log
-        try:
-            if leader_epoch != self._epoch_assigned:
-                log.assign_epoch(leader_epoch, base_offset)
-                self._epoch_assigned = leader_epoch
-            ticket = log.append((batch,))
-        except StorageError:
-            return None
-        if ticket.error is not None:
-            return None
-        self._last_ticket = ticket
-        return ticket
+        if leader_epoch != self._epoch_assigned:
+            try:
+                log.assign_epoch(leader_epoch, log.next_offset)
+            except StorageError:
+                return None
+            self._epoch_assigned = leader_epoch
+        ticket = log.append_next(batch, last_offset, max_timestamp)
+        return None if ticket.error is not None else ticket
 
     def _reached(self, next_offset: int, ticket: Ticket) -> None:
+        """What lies below is written; once it is durable as well, it may be read."""
         if ticket.durable:
-            self._durable_to(next_offset)
-        else:
-            ticket.add_callback(partial(self._settled, next_offset))
-
-    def _settled(self, next_offset: int, ticket: Ticket) -> None:
-        if ticket.durable:
-            self._durable_to(next_offset)
-
-    def _durable_to(self, offset: int) -> None:
-        if offset > self.high_watermark:
-            self.high_watermark = offset
-            self.state.stability.durable_up_to(offset)
-            if self.waiters:
-                self._wake(self)
+            if next_offset > self.high_watermark:
+                self.high_watermark = next_offset
+                stability = self.state.stability
+                if stability.closing:
+                    stability.durable_up_to(next_offset)
+                if self.waiters:
+                    self._wake(self)
+        elif ticket.error is None:
+            self._last_ticket = ticket
+            ticket.add_callback(partial(self._reached, next_offset))
 
     def _repeated(self, duplicate: Duplicate) -> Appended:
         """The first append may itself still be on its way to the disk: wait for the same thing."""

@@ -35,6 +35,10 @@ class Recoding(NamedTuple):
             codec = Compression.named("none" if name == "uncompressed" else name)
         return cls(codec, "compact" in config["cleanup.policy"])
 
+    @property
+    def wants_any(self) -> bool:
+        return self.needs_keys or self.codec is not None
+
     def wants(self, batch: BatchHeader) -> bool:
         return self.needs_keys or (self.codec is not None and batch.compression != self.codec)
 

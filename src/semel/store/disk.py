@@ -39,6 +39,7 @@ class DiskLog(LogFiles):
         recovery_point: int = 0,
         clean: bool = False,
     ) -> None:
+        self._segments: list[Segment] = []
         super().__init__(store, directory, topic, partition, config)
         self._commit = GroupCommit(self._files, store.syncer, self._fail)
         with self._guard():
@@ -60,7 +61,6 @@ class DiskLog(LogFiles):
             self._segments = [self._new_segment(start_offset)]
         self.next_offset = self._segments[-1].next_offset
         self.start_offset = min(max(start_offset, self._segments[0].base_offset), self.next_offset)
-        self.size = sum(segment.size for segment in self._segments)
         self.recovery_point = self._segments[-1].base_offset if not clean else self.next_offset
         if self.recovered_from is not None:
             self._drop_side_files(self.recovered_from, self.next_offset)
@@ -70,30 +70,50 @@ class DiskLog(LogFiles):
     def append(self, batches: Sequence[Buffer]) -> Ticket:
         if self.offline is not None:
             return Ticket(error=self.offline)
+        coming, size = places(batches)
+        if coming[0][0] < self.next_offset:
+            raise ValueError(f"offset {coming[0][0]} is below {self.next_offset}")
         segment = self._segments[-1]
         try:
-            size = segment.append_one(batches[0], self.config) if len(batches) == 1 else 0
-            if not size:
-                segment, size = self._append_any(segment, batches)
+            if segment.must_roll(coming, size, self._config, self._store.clock):
+                segment = self._roll()
+            segment.append(batches, coming, size, self._config)
         except OSError as error:
             return Ticket(error=self._fail_append(error))
         except StorageError as error:
             return Ticket(error=error)
+        segment.look_ahead(self._config)
         self.next_offset = segment.next_offset
-        self.size += size
+        return self._ticket(segment)
+
+    def append_next(self, batch: Buffer, last_offset: int, max_timestamp: int) -> Ticket:
+        segment = self._segments[-1]
+        try:
+            if self.offline is not None or not segment.append_easy(
+                batch, last_offset, max_timestamp
+            ):
+                return self.append((batch,))
+        except OSError as error:
+            return Ticket(error=self._fail_append(error))
+        self.next_offset = last_offset + 1
+        return self._ticket(segment) if self._fsync else DURABLE
+
+    def _ticket(self, segment: Segment) -> Ticket:
+        """For what was just written there."""
         if not self._fsync:
             return DURABLE
         self._commit.wrote(segment.log.get())
         return self._commit.ticket()
 
-    def _append_any(self, segment: Segment, batches: Sequence[Buffer]) -> tuple[Segment, int]:
-        coming, size = places(batches)
-        if coming[0][0] < self.next_offset:
-            raise ValueError(f"offset {coming[0][0]} is below {self.next_offset}")
-        if segment.must_roll(coming, size, self.config, self._store.clock):
-            segment = self._roll()
-        segment.append(batches, coming, size, self.config)
-        return segment, size
+    @property
+    def config(self) -> LogConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        if self._segments:
+            self._segments[-1].look_ahead(config)
 
     def sync(self) -> Ticket:
         if self.offline is not None:
@@ -189,6 +209,10 @@ class DiskLog(LogFiles):
         return segments[max(0, bisect_right(segments, offset, key=_base_offset) - 1)]
 
     @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    @property
     def first_base_offset(self) -> int:
         return self._segments[0].base_offset
 
@@ -259,7 +283,6 @@ class DiskLog(LogFiles):
         if self.recovered_from is not None:
             self.recovered_from = min(self.recovered_from, self._segments[-1].base_offset)
         self.start_offset = min(self.start_offset, offset)
-        self.size = sum(segment.size for segment in self._segments)
         self.recovery_point = min(self.recovery_point, self._segments[-1].base_offset)
         self._epochs = [entry for entry in self._epochs if entry[1] < offset]
         self._write_epochs()
@@ -291,7 +314,6 @@ class DiskLog(LogFiles):
     def _delete_oldest(self, count: int) -> None:
         for _ in range(count):
             segment = self._segments.pop(0)
-            self.size -= segment.size
             self.start_offset = max(self.start_offset, self._segments[0].base_offset)
             self._epochs = epochs_from(self._epochs, self.start_offset)
             self._doom(segment)
@@ -341,7 +363,6 @@ class DiskLog(LogFiles):
             self._files.sync_directory(self.directory)
             cleaned.settle_at(stem, old[-1].next_offset)
             self._segments[where[0] : where[-1] + 1] = [cleaned]
-            self.size = sum(segment.size for segment in self._segments)
             self._doom_snapshots(cleaned.base_offset + 1, cleaned.next_offset)
         return True
 

@@ -126,8 +126,8 @@ def rebuild(
     size = segment.size if end is None else end
     for index in (segment.index, segment.time_index):
         index.begin_again()
-    segment.recent.clear()
-    segment.size = segment.unindexed_bytes = 0
+    segment.forget()
+    segment.size = segment.indexed_at = 0
     segment.next_offset = segment.max_timestamp_offset = segment.base_offset
     segment.max_timestamp = segment.first_timestamp = -1
     # The file itself is held, not its number: opening the indexes may push it out of the pool.
@@ -274,4 +274,4 @@ def _read_tail(segment: Segment) -> None:
     position = entry[1] if entry else 0
     for place in segment.scan(position):
         segment.next_offset = place.last_offset + 1
-    segment.unindexed_bytes = segment.size - position
+    segment.indexed_at = position

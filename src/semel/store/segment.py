@@ -18,8 +18,10 @@ _PLACE = Struct(">qi11xi8xq")
 _PLACE_SIZE = _PLACE.size
 _read_place = _PLACE.unpack_from
 _SCAN_BYTES = 8192
-# How many batch positions a segment remembers, so that those who read along search nothing.
+# How many batch positions a segment remembers at least: those who read along search nothing.
 _REMEMBERED = 32
+# The longest way without a look at whether too many are remembered: some sixty of the smallest.
+_STRETCH_BYTES = 4096
 
 
 class Place(NamedTuple):
@@ -67,18 +69,23 @@ class Segment:
     __slots__ = (
         "base_offset",
         "created_ms",
+        "easy_end",
+        "easy_offset",
+        "easy_position",
+        "easy_timestamp",
         "files",
         "first_timestamp",
         "index",
         "index_is_full",
+        "indexed_at",
         "log",
         "max_timestamp",
         "max_timestamp_offset",
         "next_offset",
+        "older",
         "recent",
         "size",
         "time_index",
-        "unindexed_bytes",
     )
 
     def __init__(self, pool: FilePool, directory: str, base_offset: int, suffix: str = "") -> None:
@@ -90,13 +97,18 @@ class Segment:
         self.time_index = time_index(pool, f"{stem}.timeindex{suffix}")
         self.files = pool.files
         self.size = 0
-        self.unindexed_bytes = 0
+        self.indexed_at = 0
         self.index_is_full = False
         self.created_ms = 0
         self.first_timestamp = NO_TIMESTAMP
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         self.recent: dict[int, int] = {}
+        self.older: dict[int, int] = {}
+        # Up to where an append is easy, see `look_ahead`: nowhere, as long as nobody looked.
+        self.easy_end = self.easy_position = 0
+        self.easy_timestamp = NO_TIMESTAMP
+        self.easy_offset = base_offset + MAX_RELATIVE_OFFSET
 
     def create(self, now_ms: int) -> None:
         """Make the three files, empty whatever lay there before."""
@@ -135,58 +147,61 @@ class Segment:
             write_all(self.files, file.fd, buffers)
         self.account(coming, config)
 
-    def append_one(self, batch: Buffer, config: LogConfig) -> int:
-        """What nearly every append is: one batch that needs neither a new segment nor an index
-        entry. Returns its size; 0, and nothing done, for all others."""
-        base_offset, length, delta, max_timestamp = _read_place(batch)
-        last_offset = base_offset + delta
+    def append_easy(self, batch: Buffer, last_offset: int, max_timestamp: int) -> bool:
+        """What nearly every append is: one batch, at `next_offset`, that needs neither a new
+        segment nor an index entry. False, and nothing done, for all others."""
         position = self.size
-        size: int = length + 12
+        size = len(batch)
+        end = position + size
         if (
-            base_offset < self.next_offset
-            or size != len(batch)
-            or not position
-            or position + size > config.segment_bytes
-            or self.unindexed_bytes > config.index_interval_bytes
-            or self.index_is_full
-            or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
-            or not 0 <= self.first_timestamp >= max_timestamp - config.roll_ms
+            end > self.easy_end
+            or position > self.easy_position
+            or max_timestamp > self.easy_timestamp
+            or last_offset > self.easy_offset
         ):
-            return 0
-        file = self.log.get()
+            return False
+        # Without the mark of use that `get` leaves for the pool: the others leave enough of them.
+        file = self.log.file or self.log.get()
         if self.files.write(file.fd, (batch,)) != size:
             self.files.truncate(file.fd, position)
             write_all(self.files, file.fd, (batch,))
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
-        self.unindexed_bytes += size
-        self.remember(base_offset, position)
-        self.size = position + size
+        self.recent[self.next_offset] = position
+        self.size = end
         self.next_offset = last_offset + 1
-        return size
+        return True
+
+    def look_ahead(self, config: LogConfig) -> None:
+        """Find out up to where appends are easy, so that they need not ask all of this again."""
+        is_easy = self.size > 0 and self.first_timestamp >= 0 and not self.index_is_full
+        self.easy_end = config.segment_bytes if is_easy else 0
+        due = self.indexed_at + config.index_interval_bytes
+        self.easy_position = min(due, self.size + _STRETCH_BYTES)
+        self.easy_timestamp = self.first_timestamp + config.roll_ms
 
     def account(self, coming: Sequence[AnyPlace], config: LogConfig) -> None:
         """Take note of batches that now lie at the end of the file."""
-        start = position = self.size
+        start = end = self.size
         for base_offset, last_offset, max_timestamp, begin, size in coming:
             position = start + begin
+            end = position + size
             if max_timestamp > self.max_timestamp:
                 self.max_timestamp = max_timestamp
                 self.max_timestamp_offset = last_offset
-            if self.unindexed_bytes > config.index_interval_bytes:
+            if position - self.indexed_at > config.index_interval_bytes:
                 self._index(last_offset, position, config.segment_index_bytes)
             elif not position:
                 self.first_timestamp = max_timestamp
-            self.unindexed_bytes += size
             self.remember(base_offset, position)
-        self.size = position + size
+        self.size = end
         self.next_offset = last_offset + 1
 
     def _index(self, last_offset: int, position: int, limit: int) -> None:
         self.index.append(last_offset - self.base_offset, position)
         self.index_time()
-        self.unindexed_bytes = 0
+        self.indexed_at = position
         # One entry stays free for the last timestamp, written when the segment is sealed.
         used = max(self.index.size_bytes, self.time_index.size_bytes + self.time_index.entry_size)
         self.index_is_full = used >= limit
@@ -208,10 +223,14 @@ class Segment:
                 self.first_timestamp = self.place_at(0).max_timestamp
 
     def remember(self, offset: int, position: int) -> None:
-        recent = self.recent
-        recent[offset] = position
-        if len(recent) > _REMEMBERED:
-            del recent[next(iter(recent))]
+        if len(self.recent) >= _REMEMBERED:
+            self.older, self.recent = self.recent, {}
+        self.recent[offset] = position
+
+    def forget(self) -> None:
+        """Batches will lie elsewhere from now on."""
+        self.older, self.recent = {}, {}
+        self.easy_end = 0
 
     def flush_indexes(self) -> None:
         """Bring the index files up to date, the largest timestamp included."""
@@ -243,6 +262,8 @@ class Segment:
     def find(self, offset: int) -> int:
         """The position of the first batch that reaches `offset`; the size if none does."""
         position = self.recent.get(offset)
+        if position is None:
+            position = self.older.get(offset)
         if position is None:
             if offset >= self.next_offset:
                 return self.size
@@ -314,7 +335,7 @@ class Segment:
         self.index.handle.path = f"{stem}.index"
         self.time_index.handle.path = f"{stem}.timeindex"
         self.next_offset = next_offset
-        self.recent.clear()
+        self.forget()
 
     def close(self) -> None:
         for handle in (self.log, self.index.handle, self.time_index.handle):

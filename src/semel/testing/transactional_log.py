@@ -6,9 +6,9 @@ tests of compaction and recovery, which must not change what a reader sees.
 
 from collections.abc import Iterable
 
-from semel.core.partition.cleaning import TransactionPolicy, last_batches
+from semel.core.partition.compaction import CompactionPolicy
 from semel.core.partition.snapshots import decode_aborted, encode_aborted
-from semel.core.partition.stability import AbortedTransaction
+from semel.core.partition.stability import AbortedTransaction, load_aborted
 from semel.core.partition.state import PartitionState
 from semel.store.compaction import Compacted, compact
 from semel.store.dirt import measure
@@ -33,7 +33,6 @@ class TransactionalLog:
     def __init__(self, log: DiskLog) -> None:
         self.log = log
         self.state = PartitionState()
-        self.aborted: list[AbortedTransaction] = []
         self.sequences: dict[int, int] = {}
         self.now_ms = 1_000
 
@@ -80,10 +79,13 @@ class TransactionalLog:
         header = BatchHeader(batch)
         entry = self.state.replay(header, parse_marker(header), self.now_ms)
         if entry is not None:
-            self.aborted.append(entry)
             base = self.log.segments()[-1].base_offset
             self.log.append_side_file(base, "txnindex", encode_aborted(entry))
         self.now_ms += 10
+
+    @property
+    def aborted(self) -> list[AbortedTransaction]:
+        return list(self.state.aborted)
 
     @property
     def last_stable_offset(self) -> int:
@@ -103,14 +105,8 @@ class TransactionalLog:
         )
         return compact(self.log, policy, dirt, now_ms, map_bytes)
 
-    def policy(self) -> TransactionPolicy:
-        return TransactionPolicy(
-            self.aborted, last_batches(self.state.producers), self._aborted_replaced
-        )
-
-    def _aborted_replaced(self, first: int, end: int, entries: list[AbortedTransaction]) -> None:
-        others = [entry for entry in self.aborted if not first <= entry.last_offset < end]
-        self.aborted = sorted([*others, *entries], key=lambda entry: entry.last_offset)
+    def policy(self) -> CompactionPolicy:
+        return CompactionPolicy(self.state)
 
     def reload(self, log: DiskLog) -> None:
         """What an owner does after a restart: replay, and trust the index that is vouched for."""
@@ -128,7 +124,7 @@ class TransactionalLog:
             entry = self.state.replay(batch, marker, self.now_ms)
             if entry is not None and entry.last_offset >= trusted:
                 entries.append(entry)
-        self.aborted = sorted(entries, key=lambda entry: entry.last_offset)
+        self.state.aborted = load_aborted(sorted(entries, key=lambda entry: entry.last_offset))
 
     # Readers
 

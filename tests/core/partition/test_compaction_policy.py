@@ -1,8 +1,8 @@
 """Which batches compaction may drop, and which it must keep for producers and readers."""
 
 from semel.core.partition.compaction import CompactionPolicy
-from semel.core.partition.snapshots import decode_aborted
-from semel.wire.batches import header_at
+from semel.core.partition.snapshots import decode_aborted, encode_aborted_index
+from semel.wire.batches import BatchBuilder, header_at
 
 
 def verdicts(log) -> list[bool]:
@@ -48,6 +48,13 @@ def test_a_marker_is_dead_once_its_transactions_data_is_gone(log, make_batch):
     assert tracker.side_files() == {}
 
 
+def test_a_control_record_that_ends_no_transaction_is_left_alone(log):
+    builder = BatchBuilder()
+    builder.append(b"\0\0\0\2", b"", 0)  # a leader change, of Kafka's Raft
+    log.batches.append(builder.build(control=True))
+    assert verdicts(log) == [False]
+
+
 def test_index_entries_are_kept_while_their_data_may_still_be_read(log, make_batch):
     log.send(make_batch(1, 0, 0, transactional=True))
     log.end(1, 0, commit=False)
@@ -81,7 +88,5 @@ def test_the_index_in_memory_follows_the_cleaned_files(log, make_batch):
     first, second, third = log.state.aborted
     policy.replaced(0, 4, {})
     assert list(log.state.aborted) == [third]
-    from semel.core.partition.snapshots import encode_aborted_index
-
     policy.replaced(0, 4, {"txnindex": encode_aborted_index([first, second])})
     assert list(log.state.aborted) == [first, second, third]

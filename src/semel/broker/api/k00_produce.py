@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import logging
 from asyncio import Future
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from inspect import isawaitable
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from semel.broker.partition import Partition
 from semel.broker.produce_waiting import when_durable
 from semel.core.partition.admission import COMPRESSION, TRANSACTIONAL, Refusal
-from semel.core.partition.verification import Guard
-from semel.store.interface import DURABLE, Ticket
+from semel.core.partition.verification import AT_ONCE, Guard
 from semel.wire.batches import BatchHeader, OldFormatError, header_at
 from semel.wire.compression import Compression
 from semel.wire.errors import ErrorCode, ProtocolError
@@ -36,7 +36,7 @@ VERSIONS = ADVERTISED[API_KEY]
 
 logger = logging.getLogger("semel.produce")
 
-ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
+KNOWN_ACKS = ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 ZSTD_SINCE = 7
 TOPIC_IDS_SINCE = 13
 IMPLICIT_ADDING_SINCE = 12
@@ -47,28 +47,12 @@ RecordError = ProduceResponse.BatchIndexAndErrorMessage
 Verdicts = Mapping[tuple[str, int], ErrorCode]
 
 
-class Write:
-    """One partition's share of the request, on its way to the log."""
+# One partition's share of the request, on its way to the log.
+Write = tuple[Answer, Partition, BatchHeader]
+Guarded = tuple[Write, Guard | None]
 
-    __slots__ = ("answer", "batch", "guard", "partition", "ticket")
-
-    def __init__(self, answer: Answer, partition: Partition, batch: BatchHeader) -> None:
-        self.answer = answer
-        self.partition = partition
-        self.batch = batch
-        self.guard: Guard | None = None
-        self.ticket: Ticket = DURABLE
-
-    def append(self) -> None:
-        appended = self.partition.append(self.batch, self.guard)
-        if isinstance(appended, Refusal):
-            refuse(self.answer, appended, self.partition)
-            return
-        answer = self.answer
-        answer.base_offset = appended.base_offset
-        answer.log_append_time_ms = appended.append_time_ms
-        answer.log_start_offset = self.partition.log.start_offset
-        self.ticket = appended.ticket
+UNGUARDED = repeat(None)
+VERIFIED_AT_ONCE = repeat(AT_ONCE)
 
 
 def handle(ctx: Context, request: ProduceRequest, version: int) -> Any:
@@ -87,29 +71,29 @@ def handle(ctx: Context, request: ProduceRequest, version: int) -> Any:
             if isinstance(write, Refusal):
                 refuse(answer, write, topic and f"{topic.name}-{part.index}")
             else:
-                attributes |= write.batch.attributes
+                attributes |= write[2].attributes
                 writes.append(write)
     if attributes & TRANSACTIONAL:
         return _transactional(ctx, request, response, writes, version)
-    return _append_all(ctx, request, response, writes)
+    return _append_all(ctx, request, response, writes, UNGUARDED)
 
 
 def only_batch(records: Any, version: int) -> BatchHeader | Refusal:
     """The one batch that a partition gets (ProduceRequest.validateRecords)."""
+    if not records:
+        return Refusal(ErrorCode.INVALID_RECORD, "There is no record batch for this partition.")
     try:
-        batch = header_at(records) if records else None
+        batch = header_at(records)
     except OldFormatError as problem:
         return Refusal(ErrorCode.INVALID_RECORD, f"The batch is refused: {problem}.")
     except ProtocolError as problem:
         return Refusal(ErrorCode.CORRUPT_MESSAGE, f"The batch is refused: {problem}.")
-    if batch is None:
-        return Refusal(ErrorCode.INVALID_RECORD, "There is no record batch for this partition.")
     if batch.size != len(records):
         return Refusal(
             ErrorCode.INVALID_RECORD,
             f"A partition takes exactly one batch; {len(records) - batch.size} bytes follow it.",
         )
-    if batch.attributes & COMPRESSION == Compression.ZSTD and version < ZSTD_SINCE:
+    if version < ZSTD_SINCE and batch.attributes & COMPRESSION == Compression.ZSTD:
         return Refusal(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Produce v{version} does not know zstd."
         )
@@ -139,7 +123,7 @@ def _find_topic(ctx: Context, data: ProduceRequest.TopicProduceData, version: in
 def _topic_refusal(
     ctx: Context, request: ProduceRequest, topic: Topic | None, version: int
 ) -> Refusal | None:
-    if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
+    if request.acks not in KNOWN_ACKS:
         return Refusal(ErrorCode.INVALID_REQUIRED_ACKS, f"There is no acks={request.acks}.")
     if topic is None:
         if version >= TOPIC_IDS_SINCE:
@@ -169,22 +153,42 @@ def _prepare(
             f"{topic.name} has {topic.partition_count} partitions, no number {answer.index}.",
         )
     batch = only_batch(records, version)
-    return batch if isinstance(batch, Refusal) else Write(answer, partition, batch)
+    return batch if isinstance(batch, Refusal) else (answer, partition, batch)
 
 
 def _append_all(
-    ctx: Context, request: ProduceRequest, response: ProduceResponse, writes: list[Write]
+    ctx: Context,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    writes: list[Write],
+    guards: Iterable[Guard | None],
 ) -> Any:
     waiting = []
-    for write in writes:
-        write.append()
-        if not write.ticket.durable:
-            waiting.append((write.answer, write.ticket))
+    for write, guard in zip(writes, guards, strict=False):
+        answer, partition, batch = write
+        appended = partition.append(batch, guard)
+        if isinstance(appended, Refusal):
+            _refuse_write(ctx, write, appended)
+            continue
+        answer.base_offset, answer.log_append_time_ms, ticket = appended
+        answer.log_start_offset = partition.log.start_offset
+        if not ticket.durable:
+            waiting.append((answer, ticket))
     if request.acks == ACKS_NONE:
         return _unacknowledged(ctx, response)
     if request.acks == ACKS_LEADER or not waiting:
         return response
     return when_durable(ctx.broker.loop, response, waiting, request.timeout_ms)
+
+
+def _refuse_write(ctx: Context, write: Write, refusal: Refusal) -> None:
+    """A producer that was fenced hears why, if its coordinator remembers."""
+    answer, partition, batch = write
+    refuse(answer, refusal, partition)
+    if refusal.error in FENCED and batch.attributes & TRANSACTIONAL:
+        why = ctx.transactions.timeline.why(batch.producer_id, batch.producer_epoch)
+        if why is not None:
+            answer.error_message = f"{answer.error_message} It was {why}."
 
 
 def _unacknowledged(ctx: Context, response: ProduceResponse) -> None:
@@ -208,55 +212,46 @@ def _transactional(
 ) -> Any:
     refusal = _transaction_refusal(ctx, request, writes)
     if refusal is not None:
-        for write in writes:
-            refuse(write.answer, refusal, write.partition)
-        return _append_all(ctx, request, response, [])
-    asked = writes
-    writes, unverified = _ask_guards(ctx, writes, version)
+        for answer, partition, _ in writes:
+            refuse(answer, refusal, partition)
+        return _append_all(ctx, request, response, [], UNGUARDED)
+    if version < IMPLICIT_ADDING_SINCE and _all_included(ctx, request, writes):
+        return _append_all(ctx, request, response, writes, VERIFIED_AT_ONCE)
+    guarded = _ask_guards(ctx, writes, version)
+    unverified = [write for write, guard in guarded if guard is not None]
     if not unverified:
-        return _append_and_explain(ctx, request, response, writes, asked)
-    first = unverified[0].batch
+        return _append_guarded(ctx, request, response, guarded)
+    first = unverified[0][2]
     verdicts = ctx.transactions.verify(
         request.transactional_id,
         first.producer_id,
         first.producer_epoch,
-        [(write.partition.topic.name, write.partition.index) for write in unverified],
+        [(partition.topic.name, partition.index) for _, partition, _ in unverified],
         version=version,
         add=version >= IMPLICIT_ADDING_SINCE,
     )
     if isinstance(verdicts, Future):
-        return _append_verified_later(ctx, request, response, writes, asked, verdicts)
-    return _append_and_explain(ctx, request, response, _verified(writes, verdicts), asked)
+        return _append_verified_later(ctx, request, response, guarded, verdicts)
+    return _append_guarded(ctx, request, response, _verified(ctx, guarded, verdicts))
 
 
 async def _append_verified_later(
     ctx: Context,
     request: ProduceRequest,
     response: ProduceResponse,
-    writes: list[Write],
-    asked: list[Write],
+    guarded: list[Guarded],
     verdicts: Awaitable[Verdicts],
 ) -> Any:
-    writes = _verified(writes, await verdicts)
-    answer = _append_and_explain(ctx, request, response, writes, asked)
+    agreed = _verified(ctx, guarded, await verdicts)
+    answer = _append_guarded(ctx, request, response, agreed)
     return await answer if isawaitable(answer) else answer
 
 
-def _append_and_explain(
-    ctx: Context,
-    request: ProduceRequest,
-    response: ProduceResponse,
-    writes: list[Write],
-    asked: list[Write],
+def _append_guarded(
+    ctx: Context, request: ProduceRequest, response: ProduceResponse, guarded: list[Guarded]
 ) -> Any:
-    """A producer that was fenced hears why, if its coordinator remembers."""
-    answer = _append_all(ctx, request, response, writes)
-    for write in asked:
-        if write.answer.error_code in FENCED:
-            why = ctx.transactions.timeline.why(write.batch.producer_id, write.batch.producer_epoch)
-            if why is not None:
-                write.answer.error_message = f"{write.answer.error_message} It was {why}."
-    return answer
+    writes = [write for write, _ in guarded]
+    return _append_all(ctx, request, response, writes, [guard for _, guard in guarded])
 
 
 def _transaction_refusal(
@@ -268,7 +263,7 @@ def _transaction_refusal(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
             f"Writing with the transactional id {name!r} is denied.",
         )
-    if len({write.batch.producer_id for write in writes}) > 1:
+    if len(writes) > 1 and len({batch.producer_id for _, _, batch in writes}) > 1:
         return Refusal(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
             "The batches of a transactional request must have one producer id.",
@@ -278,33 +273,49 @@ def _transaction_refusal(
     return None
 
 
-def _ask_guards(ctx: Context, writes: list[Write], version: int) -> tuple[list[Write], list[Write]]:
-    """Those that go on, and of these the ones whose coordinator must be asked first."""
-    going_on, unverified = [], []
+def _all_included(ctx: Context, request: ProduceRequest, writes: list[Write]) -> bool:
+    """Whether every batch belongs to a transaction that its coordinator, here in this process, says
+    includes its partition. They are then appended in the same turn, so no marker can come in
+    between, and no guard is needed; unless an earlier question is still open, whose batch must not
+    be overtaken."""
+    name, includes = request.transactional_id, ctx.transactions.includes
+    for _, partition, batch in writes:
+        producer_id, epoch, state = batch.producer_id, batch.producer_epoch, partition.state
+        if not batch.attributes & TRANSACTIONAL or producer_id in state.verifications:
+            return False
+        if not (
+            state.has_open(producer_id, epoch)
+            or includes(name, producer_id, epoch, (partition.topic.name, partition.index))
+        ):
+            return False
+    return True
+
+
+def _ask_guards(ctx: Context, writes: list[Write], version: int) -> list[Guarded]:
+    """Those that go on; a guard says that their coordinator must be asked first."""
+    guarded: list[Guarded] = []
     begins_at_zero = version >= IMPLICIT_ADDING_SINCE
     for write in writes:
-        if write.batch.attributes & TRANSACTIONAL and write.batch.producer_id >= 0:
-            asked = write.partition.state.ask_verification(
-                write.batch, begins_at_zero, ctx.now_ms()
-            )
+        _, partition, batch = write
+        guard = None
+        if batch.attributes & TRANSACTIONAL and batch.producer_id >= 0:
+            asked = partition.state.ask_verification(batch, begins_at_zero, ctx.now_ms())
             if isinstance(asked, Refusal):
-                refuse(write.answer, asked, write.partition)
+                _refuse_write(ctx, write, asked)
                 continue
-            if asked is not None:
-                write.guard = asked
-                unverified.append(write)
-        going_on.append(write)
-    return going_on, unverified
+            guard = asked
+        guarded.append((write, guard))
+    return guarded
 
 
-def _verified(writes: list[Write], verdicts: Verdicts) -> list[Write]:
+def _verified(ctx: Context, guarded: list[Guarded], verdicts: Verdicts) -> list[Guarded]:
     agreed = []
-    for write in writes:
-        partition = write.partition
+    for write, guard in guarded:
+        partition = write[1]
         error = verdicts.get((partition.topic.name, partition.index), ErrorCode.NONE)
         if error == ErrorCode.NONE:
-            agreed.append(write)
+            agreed.append((write, guard))
         else:
             message = f"The transaction's coordinator does not agree: {error.meaning}."
-            refuse(write.answer, Refusal(error, message), partition)
+            _refuse_write(ctx, write, Refusal(error, message))
     return agreed

@@ -48,7 +48,7 @@ def _answer(ctx: Context, topic: str, index: int) -> Answer:
         return Answer(partition_index=index, error_code=error, error_message=error.meaning)
     return Answer(
         partition_index=index,
-        active_producers=[_state(id, producer) for id, producer in partition.state.producers],
+        active_producers=[_state(*known) for known in partition.state.producers.items()],
     )
 
 

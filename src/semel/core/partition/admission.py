@@ -15,8 +15,8 @@ COMPRESSION = 0x07
 LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
-CLIENTS_ATTRIBUTES = COMPRESSION | TRANSACTIONAL
-LAST_CODEC = 4  # none, gzip, snappy, lz4, zstd
+CODECS = range(5)  # none, gzip, snappy, lz4, zstd
+CLIENTS_ATTRIBUTES = frozenset(flag | codec for flag in (0, TRANSACTIONAL) for codec in CODECS)
 
 # Length, attributes, two deltas, key, value and header count take a byte each at least.
 SMALLEST_RECORD_BYTES = 7
@@ -48,18 +48,17 @@ def refusal(header: BatchHeader, limits: Limits, now_ms: int) -> Refusal | None:
     Asked of every batch, hence the conditions in line; the functions below only put into words
     which of them failed.
     """
-    attributes = header.attributes
-    if header.size > limits.max_message_bytes:
+    attributes, count, size = header.attributes, header.count, header.size
+    if size > limits.max_message_bytes:
         return _too_large(header, limits)
-    count = header.count
     if (
         header.base_offset != 0
         or count <= 0
         or count != header.last_offset_delta + 1
-        or (not attributes & COMPRESSION and count * SMALLEST_RECORD_BYTES > _body_bytes(header))
+        or (count * SMALLEST_RECORD_BYTES > size - HEADER_SIZE and not attributes & COMPRESSION)
     ):
         return _misshapen(header)
-    if attributes & ~CLIENTS_ATTRIBUTES or attributes & COMPRESSION > LAST_CODEC:
+    if attributes not in CLIENTS_ATTRIBUTES:
         return _wrong_flags(attributes)
     if header.producer_id == NO_PRODUCER_ID:
         # Kafka lets this one through, visible to read_committed readers at once.
@@ -67,14 +66,16 @@ def refusal(header: BatchHeader, limits: Limits, now_ms: int) -> Refusal | None:
             return _invalid("A transactional batch needs a producer id.")
     elif header.producer_id < 0 or header.producer_epoch < 0 or header.base_sequence < 0:
         return _nobody(header)
-    return None if limits.log_append_time else _timestamp_refusal(header, limits, now_ms)
+    earliest = now_ms - limits.timestamp_before_max_ms
+    latest = now_ms + limits.timestamp_after_max_ms
+    if earliest <= header.base_timestamp <= header.max_timestamp <= latest:
+        return None
+    return None if limits.log_append_time else _timestamp_refusal(header, earliest, latest)
 
 
-def _timestamp_refusal(header: BatchHeader, limits: Limits, now_ms: int) -> Refusal | None:
+def _timestamp_refusal(header: BatchHeader, earliest: int, latest: int) -> Refusal | None:
     """The bounds of Kafka's LogValidator, held against the first and the largest timestamp: the
     only two a header carries."""
-    latest = now_ms + limits.timestamp_after_max_ms
-    earliest = now_ms - limits.timestamp_before_max_ms
     for timestamp in (header.max_timestamp, header.base_timestamp):
         if timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
             return Refusal(
@@ -82,10 +83,6 @@ def _timestamp_refusal(header: BatchHeader, limits: Limits, now_ms: int) -> Refu
                 f"The timestamp {timestamp} is outside of [{earliest}, {latest}].",
             )
     return None
-
-
-def _body_bytes(header: BatchHeader) -> int:
-    return header.size - HEADER_SIZE
 
 
 def _too_large(header: BatchHeader, limits: Limits) -> Refusal:
@@ -107,14 +104,14 @@ def _misshapen(header: BatchHeader) -> Refusal:
             f" {header.last_offset_delta}."
         )
     return _invalid(
-        f"The batch declares {count} records, but has {_body_bytes(header)} bytes of them."
+        f"The batch declares {count} records, but has {header.size - HEADER_SIZE} bytes of them."
     )
 
 
 def _wrong_flags(attributes: int) -> Refusal:
     if attributes & CONTROL:
         return _invalid("Clients may not write control batches.")
-    if attributes & ~(CLIENTS_ATTRIBUTES | LOG_APPEND_TIME):
+    if attributes & ~(COMPRESSION | TRANSACTIONAL | LOG_APPEND_TIME):
         return _invalid(f"Clients may not set the batch attributes {attributes & 0xFFFF:#06x}.")
     if attributes & LOG_APPEND_TIME:
         return Refusal(

@@ -45,7 +45,8 @@ class TransactionTracker:
     def _ends_nothing(self, batch: BatchHeader) -> bool:
         marker = parse_marker(batch)
         if marker is None:
-            return True  # emptied by an earlier compaction
+            # Emptied by an earlier compaction; a control record of another type is left alone.
+            return not batch.count
         had_data = batch.producer_id in self._with_data
         self._with_data.discard(batch.producer_id)
         if not marker.is_commit:
@@ -65,7 +66,7 @@ class CompactionPolicy:
                 producer.epoch,
                 producer.batches[-1].last_offset if producer.batches else -1,
             )
-            for producer_id, producer in state.producers
+            for producer_id, producer in state.producers.items()
         }
 
     def tracker(self, first_offset: int, end_offset: int) -> TransactionTracker:

@@ -1,11 +1,12 @@
 """What a partition remembers of each producer: epoch, the last five batches, its open transaction.
 
 The rules are those of Kafka's ProducerStateEntry and ProducerAppendInfo. `look` judges a batch
-without touching anything; `apply_batch` and `apply_marker` change the state once the bytes are in
-the log, live and on replay alike.
+without touching anything; `Producers` changes once the bytes are in the log, live and on replay
+alike.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 from semel.core.partition.admission import Refusal
@@ -13,6 +14,7 @@ from semel.wire.batches import NO_EPOCH, NO_SEQUENCE, BatchHeader, Marker
 from semel.wire.errors import ErrorCode
 
 BATCHES_REMEMBERED = 5  # as many as an idempotent producer may have in flight
+_LAST_FOUR = slice(1 - BATCHES_REMEMBERED, None)
 MAX_SEQUENCE = 2**31 - 1
 NONE_OPEN = -1
 
@@ -25,6 +27,10 @@ class Batch(NamedTuple):
     base_offset: int
     last_offset: int
     timestamp: int
+
+
+# A named tuple's own constructor is a Python function: one too many for every batch.
+make_batch: Callable[[Iterable[int]], Batch] = partial(tuple.__new__, Batch)
 
 
 class Duplicate(NamedTuple):
@@ -41,6 +47,7 @@ class Producer:
         "coordinator_epoch",
         "epoch",
         "last_timestamp",
+        "next_sequence",
         "open_since_offset",
         "seen_ms",
     )
@@ -50,8 +57,14 @@ class Producer:
         self.batches: tuple[Batch, ...] = ()
         self.coordinator_epoch = -1
         self.last_timestamp = -1
+        self.next_sequence = 0  # and at 0 it goes on after the largest
         self.open_since_offset = NONE_OPEN
         self.seen_ms = 0
+
+    def restore(self, batches: tuple[Batch, ...]) -> None:
+        """Put these in place of all that was remembered."""
+        self.batches = batches
+        self.next_sequence = (self.last_sequence + 1) & MAX_SEQUENCE
 
     @property
     def last_sequence(self) -> int:
@@ -80,74 +93,34 @@ class Producer:
     __hash__ = None  # type: ignore[assignment]
 
 
-class Producers:
+class Producers(dict[int, Producer]):
     """All producers of one partition, by id."""
 
-    __slots__ = ("_by_id",)
-
-    def __init__(self) -> None:
-        self._by_id: dict[int, Producer] = {}
-
-    def __len__(self) -> int:
-        return len(self._by_id)
-
-    def __iter__(self) -> Iterator[tuple[int, Producer]]:
-        return iter(self._by_id.items())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Producers) and self._by_id == other._by_id
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def get(self, producer_id: int) -> Producer | None:
-        return self._by_id.get(producer_id)
-
-    def restore(self, producer_id: int, producer: Producer) -> None:
-        self._by_id[producer_id] = producer
-
-    def look(
-        self, header: BatchHeader, must_begin_at_zero: bool = False
-    ) -> Duplicate | Refusal | None:
-        """None if the batch comes next. `must_begin_at_zero` holds under transaction version 2,
-        where a producer without batches here cannot have lost any."""
-        producer = self._by_id.get(header.producer_id)
-        sequence = header.base_sequence
-        if producer is None:
-            if must_begin_at_zero and sequence != 0:
-                return out_of_order(header, "its first batch in this partition must be 0")
-            return None
-        if header.producer_epoch == producer.epoch:
-            duplicate = _find(producer.batches, sequence, header.last_offset_delta)
-            if duplicate is not None:
-                return Duplicate(duplicate)
-            expected = next_sequence(producer.last_sequence)
-            if sequence != expected:
-                return out_of_order(header, f"{expected} comes next")
-            return None
-        if header.producer_epoch < producer.epoch:
-            return stale_epoch(header.producer_id, header.producer_epoch, producer.epoch)
-        if sequence != 0:
-            return out_of_order(header, f"epoch {header.producer_epoch} must begin at 0")
-        return None
+    __slots__ = ()
 
     def apply_batch(self, header: BatchHeader, now_ms: int) -> Producer:
-        producer = self._known(header.producer_id, header.producer_epoch, now_ms)
-        batch = Batch(
-            header.base_sequence,
-            header.last_sequence,
-            header.base_offset,
-            header.last_offset,
-            header.max_timestamp,
+        producer = self.get(header.producer_id)
+        if producer is None or producer.epoch != header.producer_epoch:
+            producer = self._begin_epoch(header.producer_id, header.producer_epoch)
+        offset, timestamp = header.base_offset, header.max_timestamp
+        sequence, last_sequence = header.base_sequence, header.last_sequence
+        batch = make_batch(
+            (sequence, last_sequence, offset, offset + header.last_offset_delta, timestamp)
         )
-        producer.batches = (*producer.batches[1 - BATCHES_REMEMBERED :], batch)
-        producer.last_timestamp = header.max_timestamp
+        producer.batches = producer.batches[_LAST_FOUR] + (batch,)
+        producer.next_sequence = (last_sequence + 1) & MAX_SEQUENCE
+        producer.last_timestamp = timestamp
+        producer.seen_ms = now_ms
         return producer
 
     def apply_marker(self, marker: Marker, timestamp: int, now_ms: int) -> Producer:
         """Returns the producer with its transaction still open: `state` closes it."""
-        producer = self._known(marker.producer_id, marker.producer_epoch, now_ms)
+        producer = self.get(marker.producer_id)
+        if producer is None or producer.epoch != marker.producer_epoch:
+            producer = self._begin_epoch(marker.producer_id, marker.producer_epoch)
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.last_timestamp = timestamp
+        producer.seen_ms = now_ms
         return producer
 
     def expire(self, seen_before_ms: int) -> int:
@@ -156,26 +129,43 @@ class Producers:
         active producer of old data."""
         gone = [
             producer_id
-            for producer_id, producer in self._by_id.items()
+            for producer_id, producer in self.items()
             if producer.seen_ms < seen_before_ms and not producer.has_open_transaction
         ]
         for producer_id in gone:
-            del self._by_id[producer_id]
+            del self[producer_id]
         return len(gone)
 
-    def _known(self, producer_id: int, epoch: int, now_ms: int) -> Producer:
-        producer = self._by_id.get(producer_id)
-        if producer is None:
-            producer = self._by_id[producer_id] = Producer()
-        if producer.epoch != epoch:
-            producer.epoch = epoch
-            producer.batches = ()  # sequences begin anew with every epoch
-        producer.seen_ms = now_ms
+    def _begin_epoch(self, producer_id: int, epoch: int) -> Producer:
+        """Sequences begin anew with every epoch."""
+        producer = self.setdefault(producer_id, Producer())
+        producer.epoch = epoch
+        producer.restore(())
         return producer
 
 
-def next_sequence(sequence: int) -> int:
-    return 0 if sequence == MAX_SEQUENCE else sequence + 1
+def look(
+    producer: Producer | None, header: BatchHeader, must_begin_at_zero: bool = False
+) -> Duplicate | Refusal | None:
+    """None if the batch comes next. `must_begin_at_zero` holds under transaction version 2, where
+    a producer without batches here cannot have lost any."""
+    sequence = header.base_sequence
+    if producer is None:
+        if must_begin_at_zero and sequence != 0:
+            return out_of_order(header, "its first batch in this partition must be 0")
+        return None
+    if header.producer_epoch == producer.epoch:
+        duplicate = _find(producer.batches, sequence, header.last_offset_delta)
+        if duplicate is not None:
+            return Duplicate(duplicate)
+        if sequence != producer.next_sequence:
+            return out_of_order(header, f"{producer.next_sequence} comes next")
+        return None
+    if header.producer_epoch < producer.epoch:
+        return stale_epoch(header.producer_id, header.producer_epoch, producer.epoch)
+    if sequence != 0:
+        return out_of_order(header, f"epoch {header.producer_epoch} must begin at 0")
+    return None
 
 
 def out_of_order(header: BatchHeader, reason: str) -> Refusal:

@@ -34,10 +34,10 @@ class CorruptSnapshot(Exception):
 
 def encode_producers(producers: Producers) -> bytes:
     out = bytearray(_HEAD.size) + _COUNT.pack(len(producers))
-    for producer_id, producer in producers:
+    for producer_id, producer in producers.items():
         out += _entry(producer_id, producer)
     out += WINDOW_TAG
-    for producer_id, producer in producers:
+    for producer_id, producer in producers.items():
         if producer.batches:
             out += _WINDOW.pack(producer_id, len(producer.batches))
             for batch in producer.batches:
@@ -62,7 +62,8 @@ def decode_producers(content: bytes, now_ms: int) -> tuple[Producers, Stability]
         raise CorruptSnapshot(f"the snapshot declares {count} producers, but ends before them")
     producers = Producers()
     for fields in _ENTRY.iter_unpack(content[_HEAD.size + _COUNT.size : entries_end]):
-        producers.restore(*_producer(fields, now_ms))
+        producer_id, producer = _producer(fields, now_ms)
+        producers[producer_id] = producer
     _restore_windows(producers, content, entries_end)
     return producers, _open_transactions(producers)
 
@@ -106,9 +107,8 @@ def _producer(fields: tuple[int, ...], now_ms: int) -> tuple[int, Producer]:
     producer.seen_ms = now_ms
     if last_offset >= 0:
         base_sequence = advance_sequence(last_sequence, -delta) if last_sequence >= 0 else -1
-        producer.batches = (
-            Batch(base_sequence, last_sequence, last_offset - delta, last_offset, timestamp),
-        )
+        batch = Batch(base_sequence, last_sequence, last_offset - delta, last_offset, timestamp)
+        producer.restore((batch,))
     return producer_id, producer
 
 
@@ -123,7 +123,7 @@ def _restore_windows(producers: Producers, content: bytes, position: int) -> Non
         end = position + count * _BATCH.size
         producer = producers.get(producer_id)
         assert producer is not None, "a window without its producer under a valid checksum"
-        producer.batches = tuple(map(Batch._make, _BATCH.iter_unpack(content[position:end])))
+        producer.restore(tuple(map(Batch._make, _BATCH.iter_unpack(content[position:end]))))
         position = end
 
 
@@ -131,7 +131,7 @@ def _open_transactions(producers: Producers) -> Stability:
     stability = Stability()
     by_offset = sorted(
         (producer.open_since_offset, producer_id)
-        for producer_id, producer in producers
+        for producer_id, producer in producers.items()
         if producer.has_open_transaction
     )
     for first_offset, producer_id in by_offset:

@@ -23,12 +23,12 @@ class AbortedTransaction(NamedTuple):
 class Stability:
     """The open transactions of one partition, and those closed by a marker not yet durable."""
 
-    __slots__ = ("_closing", "_open")
+    __slots__ = ("_open", "closing")
 
     def __init__(self) -> None:
         # First offsets only grow, so the order of insertion is the order of offsets.
         self._open: OrderedDict[int, int] = OrderedDict()
-        self._closing: OrderedDict[int, int] = OrderedDict()  # marker's offset -> first offset
+        self.closing: OrderedDict[int, int] = OrderedDict()  # marker's offset -> first offset
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stability) and self._open == other._open
@@ -44,14 +44,14 @@ class Stability:
         self._open[producer_id] = first_offset
 
     def close(self, producer_id: int, marker_offset: int) -> None:
-        self._closing[marker_offset] = self._open.pop(producer_id)
+        self.closing[marker_offset] = self._open.pop(producer_id)
 
     def first_open_offset(self) -> int | None:
         return next(iter(self._open.values()), None)
 
     def durable_up_to(self, offset: int) -> None:
         """Everything below `offset` is safe: the markers there hold for good."""
-        closing = self._closing
+        closing = self.closing
         while closing and next(iter(closing)) < offset:
             closing.popitem(last=False)
 
@@ -59,8 +59,8 @@ class Stability:
         offset = high_watermark
         if self._open:
             offset = min(offset, next(iter(self._open.values())))
-        if self._closing:
-            offset = min(offset, min(self._closing.values()))
+        if self.closing:
+            offset = min(offset, min(self.closing.values()))
         return offset
 
 

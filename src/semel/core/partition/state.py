@@ -10,11 +10,12 @@ from semel.core.partition.producers import (
     Duplicate,
     Producer,
     Producers,
+    look,
     out_of_order,
     stale_epoch,
 )
 from semel.core.partition.stability import AbortedIndex, AbortedTransaction, Stability
-from semel.core.partition.verification import Guard, Verifications
+from semel.core.partition.verification import AT_ONCE, Guard, Verifications
 from semel.wire.batches import NO_PRODUCER_ID, BatchHeader, Marker
 from semel.wire.errors import ErrorCode
 
@@ -43,39 +44,58 @@ class PartitionState:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def has_open(self, producer_id: int, epoch: int) -> bool:
+        """Whether a producer's transaction is open here: it needs no verification then."""
+        producer = self.producers.get(producer_id)
+        return (
+            producer is not None
+            and producer.epoch == epoch
+            and producer.open_since_offset != NONE_OPEN
+        )
+
     def ask_verification(
         self, header: BatchHeader, begins_at_zero: bool, now_ms: int
     ) -> Guard | Refusal | None:
         """Before a transactional batch of a client: a guard to ask the coordinator with, None if
         the transaction is open here already, or the refusal of a zombie."""
-        producer = self.producers.get(header.producer_id)
-        if producer is not None:
-            if header.producer_epoch < producer.epoch:
-                return stale_epoch(header.producer_id, header.producer_epoch, producer.epoch)
-            if producer.has_open_transaction and producer.epoch == header.producer_epoch:
-                return None
+        producer_id, epoch = header.producer_id, header.producer_epoch
+        if self.has_open(producer_id, epoch):
+            return None
+        producer = self.producers.get(producer_id)
+        if producer is not None and epoch < producer.epoch:
+            return stale_epoch(producer_id, epoch, producer.epoch)
         return self.verifications.ask(
-            header.producer_id,
-            header.producer_epoch,
-            header.base_sequence,
-            begins_at_zero,
-            now_ms,
+            producer_id, epoch, header.base_sequence, begins_at_zero, now_ms
         )
 
     def look_batch(
         self, header: BatchHeader, guard: Guard | None = None
     ) -> Duplicate | Refusal | None:
         """Judge a client's batch that `admission` let through. None: append it."""
-        if header.producer_id == NO_PRODUCER_ID:
+        producer_id = header.producer_id
+        if producer_id == NO_PRODUCER_ID:
             return None
-        current = self.verifications.current(header.producer_id)
-        verdict = self.producers.look(header, current is not None and current.begins_at_zero)
+        producer = self.producers.get(producer_id)
+        current = self.verifications.get(producer_id)
+        if producer is not None and current is None and _goes_on(producer, header, guard):
+            return None
+        return self.judge(producer, header, current, guard)
+
+    def judge(
+        self,
+        producer: Producer | None,
+        header: BatchHeader,
+        current: Guard | None,
+        guard: Guard | None,
+    ) -> Duplicate | Refusal | None:
+        """The same rule by rule, with what is known of the producer."""
+        verdict = look(producer, header, current is not None and current.begins_at_zero)
         if isinstance(verdict, Duplicate):
             return verdict
         if header.attributes & TRANSACTIONAL:
-            refused = self._verification_refusal(header, current, guard)
+            refused = _verification_refusal(producer, header, current, guard)
         else:
-            refused = None if verdict else self._outsider_refusal(header)
+            refused = None if verdict else _outsider_refusal(producer, header)
         if current is None:
             return refused or verdict
         return refused or verdict or _overtaking_refusal(header, current)
@@ -88,9 +108,9 @@ class PartitionState:
         if producer is not None and header.producer_epoch < producer.epoch:
             return stale_epoch(header.producer_id, header.producer_epoch, producer.epoch)
         if not header.attributes & TRANSACTIONAL:
-            return self._outsider_refusal(header)
-        current = self.verifications.current(header.producer_id)
-        return self._verification_refusal(header, current, guard)
+            return _outsider_refusal(producer, header)
+        current = self.verifications.get(header.producer_id)
+        return _verification_refusal(producer, header, current, guard)
 
     def look_marker(self, marker: Marker, transaction_version: int) -> Refusal | None:
         """Judge a coordinator's marker (ProducerAppendInfo.appendEndTxnMarker)."""
@@ -109,21 +129,22 @@ class PartitionState:
 
     def apply_batch(self, header: BatchHeader, now_ms: int) -> None:
         """The batch is in the log, with the offset and timestamp that its header now carries."""
-        if header.producer_id == NO_PRODUCER_ID:
+        producer_id = header.producer_id
+        if producer_id == NO_PRODUCER_ID:
             return
         producer = self.producers.apply_batch(header, now_ms)
         if header.attributes & TRANSACTIONAL:
-            self.verifications.settle(header.producer_id)
-            if not producer.has_open_transaction:
+            self.verifications.pop(producer_id, None)  # the question is answered
+            if producer.open_since_offset == NONE_OPEN:
                 producer.open_since_offset = header.base_offset
-                self.stability.open(header.producer_id, header.base_offset)
+                self.stability.open(producer_id, header.base_offset)
 
     def apply_marker(
         self, marker: Marker, offset: int, timestamp: int, now_ms: int
     ) -> AbortedTransaction | None:
         """Returns the entry to write to the aborted index, if it aborted anything here."""
         producer = self.producers.apply_marker(marker, timestamp, now_ms)
-        self.verifications.settle(marker.producer_id)
+        self.verifications.pop(marker.producer_id, None)
         first_offset = producer.open_since_offset
         if first_offset == NONE_OPEN:
             return None
@@ -155,28 +176,36 @@ class PartitionState:
         self.verifications.expire(before_ms)
         return self.producers.expire(before_ms)
 
-    def _verification_refusal(
-        self, header: BatchHeader, current: Guard | None, guard: Guard | None
-    ) -> Refusal | None:
-        """A transactional batch needs a transaction open here, or the guard of its verification."""
-        producer = self.producers.get(header.producer_id)
-        if producer is not None:
-            if header.producer_epoch < producer.epoch:
-                return stale_epoch(header.producer_id, header.producer_epoch, producer.epoch)
-            if producer.has_open_transaction and producer.epoch == header.producer_epoch:
-                return None
-        if guard is None or guard is not current:
-            return _invalid_state(header, "has no ongoing transaction that includes this partition")
-        return None
 
-    def _outsider_refusal(self, header: BatchHeader) -> Refusal | None:
-        """A batch outside of transactions, while its producer has one open here."""
-        producer = self.producers.get(header.producer_id)
-        if producer is None or not producer.has_open_transaction:
+def _goes_on(producer: Producer, header: BatchHeader, guard: Guard | None) -> bool:
+    """What nearly every batch does: its sequence comes next, within the producer's transaction, or
+    outside where none is open. Asked first, because the rules one by one take three times as long.
+    """
+    if header.base_sequence != producer.next_sequence or header.producer_epoch != producer.epoch:
+        return False
+    is_open = producer.open_since_offset != NONE_OPEN
+    return (is_open or guard is AT_ONCE) if header.attributes & TRANSACTIONAL else not is_open
+
+
+def _verification_refusal(
+    producer: Producer | None, header: BatchHeader, current: Guard | None, guard: Guard | None
+) -> Refusal | None:
+    """A transactional batch needs a transaction open here, or the guard of its verification."""
+    if producer is not None:
+        if header.producer_epoch < producer.epoch:
+            return stale_epoch(header.producer_id, header.producer_epoch, producer.epoch)
+        if producer.has_open_transaction and producer.epoch == header.producer_epoch:
             return None
-        return _invalid_state(
-            header, "has a transaction open here, and this batch is not part of it"
-        )
+    if guard is None or guard is not (AT_ONCE if current is None else current):
+        return _invalid_state(header, "has no ongoing transaction that includes this partition")
+    return None
+
+
+def _outsider_refusal(producer: Producer | None, header: BatchHeader) -> Refusal | None:
+    """A batch outside of transactions, while its producer has one open here."""
+    if producer is None or not producer.has_open_transaction:
+        return None
+    return _invalid_state(header, "has a transaction open here, and this batch is not part of it")
 
 
 def _overtaking_refusal(header: BatchHeader, current: Guard) -> Refusal | None:

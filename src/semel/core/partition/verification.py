@@ -19,25 +19,24 @@ class Guard:
         self.begins_at_zero = begins_at_zero
 
 
-class Verifications:
+AT_ONCE = Guard(0, 0, 0, False)
+"""The guard of an append in the same turn as its question, where no other one was open: nothing
+could come in between."""
+
+
+class Verifications(dict[int, Guard]):
     """The open questions of one partition, one per producer id."""
 
-    __slots__ = ("_guards",)
-
-    def __init__(self) -> None:
-        self._guards: dict[int, Guard] = {}
-
-    def __len__(self) -> int:
-        return len(self._guards)
+    __slots__ = ()
 
     def ask(
         self, producer_id: int, epoch: int, sequence: int, begins_at_zero: bool, now_ms: int
     ) -> Guard:
         """The guard to carry. The lowest sequence asked for is remembered: if its verification
         fails and is retried, a later batch of the same producer must not overtake it."""
-        guard = self._guards.get(producer_id)
+        guard = self.get(producer_id)
         if guard is None:
-            guard = self._guards[producer_id] = Guard(now_ms, sequence, epoch, begins_at_zero)
+            guard = self[producer_id] = Guard(now_ms, sequence, epoch, begins_at_zero)
         elif epoch > guard.epoch:
             guard.epoch = epoch
             guard.lowest_sequence = sequence
@@ -45,14 +44,7 @@ class Verifications:
             guard.lowest_sequence = sequence
         return guard
 
-    def current(self, producer_id: int) -> Guard | None:
-        return self._guards.get(producer_id)
-
-    def settle(self, producer_id: int) -> None:
-        """A transactional batch or a marker was appended: the question is answered."""
-        self._guards.pop(producer_id, None)
-
     def expire(self, asked_before_ms: int) -> None:
-        for producer_id, guard in list(self._guards.items()):
+        for producer_id, guard in list(self.items()):
             if guard.asked_ms < asked_before_ms:
-                del self._guards[producer_id]
+                del self[producer_id]

@@ -1,20 +1,23 @@
 """Builds a record batch: append records, then build it for a producer, compressed if wished."""
 
 from collections.abc import Iterable
+from struct import Struct
 
 from semel.wire.batches.header import (
+    CRC_COVERED,
     HEADER_SIZE,
     NO_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
     Attribute,
-    batch_around,
+    batch_of,
     write_header,
 )
 from semel.wire.batches.records import Record
 from semel.wire.compression import Compression, compress
 
+_CRC_COVERED = Struct(CRC_COVERED)
 _TRANSACTIONAL = int(Attribute.TRANSACTIONAL)
 _CONTROL = int(Attribute.CONTROL)
 
@@ -30,11 +33,17 @@ def encode_varint(number: int) -> bytes:
     return bytes(out)
 
 
-# The numbers that occur in nearly every record (lengths, deltas), encoded once.
-_SMALL = tuple(encode_varint(number) for number in range(2048))
-_SMALL_END = len(_SMALL)
-_NULL = encode_varint(-1)
-_NO_HEADERS = encode_varint(0)
+class _Varints(dict[int, bytes]):
+    """The numbers that occur in nearly every record (lengths, deltas), encoded once; any other is
+    encoded when it is asked for."""
+
+    def __missing__(self, number: int) -> bytes:
+        return encode_varint(number)
+
+
+_VARINT = _Varints((number, encode_varint(number)) for number in range(-1, 2048))
+_NULL = _VARINT[-1]
+_NO_HEADERS = _VARINT[0]
 
 
 class BatchBuilder:
@@ -68,26 +77,20 @@ class BatchBuilder:
         if timestamp > self.max_timestamp:
             self.max_timestamp = timestamp
         delta = timestamp - self.base_timestamp
-        if value is None:
-            value_size, value = _NULL, b""
-        else:
-            # No call of `_length` here and below: nearly every record has these two.
-            size = len(value)
-            value_size = _SMALL[size] if size < _SMALL_END else encode_varint(size)
         record = b"".join(
             (
                 b"\0",  # attributes: no bit of them is in use
-                _SMALL[delta] if 0 <= delta < _SMALL_END else encode_varint(delta),
-                _SMALL[count] if count < _SMALL_END else encode_varint(count),
-                _NULL if key is None else _length(key),
+                _VARINT[delta],
+                _VARINT[count],
+                _NULL if key is None else _VARINT[len(key)],
                 key or b"",
-                value_size,
-                value,
+                _NULL if value is None else _VARINT[len(value)],
+                value or b"",
                 _encode_headers(headers) if headers else _NO_HEADERS,
             )
         )
-        body, size = self.body, len(record)
-        body += _SMALL[size] if size < _SMALL_END else encode_varint(size)
+        body = self.body
+        body += _VARINT[len(record)]
         body += record
         self.count = count + 1
         return count
@@ -140,36 +143,27 @@ def build_few(
 ) -> bytearray:
     """A batch of (key, value) pairs of one time: what coordinators write, in a third of a builder's
     time."""
-    small, end = _SMALL, _SMALL_END
+    varint = _VARINT
     parts: list[bytes] = []
     count = 0
     for key, value in records:
-        key_size = -1 if key is None else len(key)
-        value_size = -1 if value is None else len(value)
         record = b"".join(
             (
                 b"\0\0",  # attributes, timestamp delta
-                small[count] if count < end else encode_varint(count),
-                small[key_size] if 0 <= key_size < end else encode_varint(key_size),
+                varint[count],
+                varint[-1 if key is None else len(key)],
                 key or b"",
-                small[value_size] if 0 <= value_size < end else encode_varint(value_size),
+                varint[-1 if value is None else len(value)],
                 value or b"",
                 _NO_HEADERS,
             )
         )
-        size = len(record)
-        parts += (small[size] if size < end else encode_varint(size), record)
+        parts += varint[len(record)], record
         count += 1
-    return batch_around(
-        b"".join(parts),
-        count,
-        timestamp,
-        attributes,
-        producer_id,
-        producer_epoch,
-        base_offset,
-        leader_epoch,
+    fields = _CRC_COVERED.pack(
+        attributes, count - 1, timestamp, timestamp, producer_id, producer_epoch, NO_SEQUENCE, count
     )
+    return batch_of(fields + b"".join(parts), base_offset, leader_epoch)
 
 
 def encode_record(record: Record, base_offset: int, base_timestamp: int) -> bytes:
@@ -179,19 +173,14 @@ def encode_record(record: Record, base_offset: int, base_timestamp: int) -> byte
             b"\0",
             encode_varint(record.timestamp - base_timestamp),
             encode_varint(record.offset - base_offset),
-            _NULL if record.key is None else _length(record.key),
+            _NULL if record.key is None else _VARINT[len(record.key)],
             record.key or b"",
-            _NULL if record.value is None else _length(record.value),
+            _NULL if record.value is None else _VARINT[len(record.value)],
             record.value or b"",
             _encode_headers(record.headers),
         )
     )
-    return _length(fields) + fields
-
-
-def _length(data: bytes) -> bytes:
-    size = len(data)
-    return _SMALL[size] if size < _SMALL_END else encode_varint(size)
+    return _VARINT[len(fields)] + fields
 
 
 def _encode_headers(headers: Iterable[tuple[str, bytes | None]]) -> bytes:
@@ -200,9 +189,9 @@ def _encode_headers(headers: Iterable[tuple[str, bytes | None]]) -> bytes:
     for name, value in items:
         encoded = name.encode()
         parts += (
-            _length(encoded),
+            _VARINT[len(encoded)],
             encoded,
-            _NULL if value is None else _length(value),
+            _NULL if value is None else _VARINT[len(value)],
             value or b"",
         )
     return b"".join(parts)

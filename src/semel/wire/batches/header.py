@@ -20,9 +20,9 @@ _ATTRIBUTES_AT = 21
 _MAX_TIMESTAMP_AT = 35
 _PRODUCER_AT = 43
 
-_HEADER = Struct(">qiibIhiqqqhii")
+CRC_COVERED = ">hiqqqhii"  # attributes to count: the fields behind the checksum
+_HEADER = Struct(">qiibI" + CRC_COVERED[1:])
 _CRC_AND_BEFORE = Struct(">qiibI")
-_CRC_COVERED = Struct(">hiqqqhii")
 _LENGTH = Struct(">i")
 _OFFSET_LENGTH_EPOCH = Struct(">qii")
 _CRC = Struct(">I")
@@ -76,6 +76,7 @@ class BatchHeader:
         "position",
         "producer_epoch",
         "producer_id",
+        "size",
     )
 
     base_offset: int
@@ -111,6 +112,7 @@ class BatchHeader:
             self.base_sequence,
             self.count,
         ) = _HEADER.unpack_from(buffer, position)
+        self.size = self.length + _BEFORE_LENGTH_COUNTS
 
     def __repr__(self) -> str:
         flags = [name for name in ("transactional", "control") if getattr(self, f"is_{name}")]
@@ -120,10 +122,6 @@ class BatchHeader:
         )
 
     @property
-    def size(self) -> int:
-        return self.length + _BEFORE_LENGTH_COUNTS
-
-    @property
     def view(self) -> memoryview:
         """The whole batch, not copied."""
         return memoryview(self.buffer)[self.position : self.position + self.size]
@@ -131,9 +129,7 @@ class BatchHeader:
     @property
     def whole(self) -> Buffer:
         """The same: the buffer itself, where nothing else is in it."""
-        if not self.position and len(self.buffer) == self.size:
-            return self.buffer
-        return self.view
+        return self.buffer if len(self.buffer) == self.size else self.view
 
     @property
     def is_transactional(self) -> bool:
@@ -184,23 +180,46 @@ def advance_sequence(sequence: int, by: int) -> int:
 def header_at(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The batch at `position`, after checking that all of it is there and of format 2."""
     available = len(buffer) - position
-    if available <= _MAGIC_AT:
-        raise ProtocolError(f"{available} bytes are too few for a record batch")
-    magic = buffer[position + _MAGIC_AT]
-    if magic != 2:
-        raise OldFormatError(magic) if magic < 2 else ProtocolError(f"unknown format {magic}")
     if available < HEADER_SIZE:
-        raise ProtocolError(f"a batch header has {HEADER_SIZE} bytes, only {available} are there")
+        raise _no_header(buffer, position)
     batch = BatchHeader(buffer, position)
-    if batch.length < HEADER_SIZE - _BEFORE_LENGTH_COUNTS:
-        raise ProtocolError(f"a batch cannot have the length {batch.length}: its header is longer")
-    if batch.length > available - _BEFORE_LENGTH_COUNTS:
-        raise ProtocolError(f"a batch of {batch.size} bytes, but only {available} are there")
-    if batch.count < 0 or batch.last_offset_delta < 0:
-        raise ProtocolError(
-            f"a batch of {batch.count} records with last offset delta {batch.last_offset_delta}"
-        )
+    if (
+        batch.magic != 2
+        or not HEADER_SIZE <= batch.size <= available
+        or batch.count < 0
+        or batch.last_offset_delta < 0
+    ):
+        raise _malformed(batch, available)
     return batch
+
+
+def _no_header(buffer: Buffer, position: int) -> ProtocolError:
+    available = len(buffer) - position
+    if available <= _MAGIC_AT:
+        return ProtocolError(f"{available} bytes are too few for a record batch")
+    return _wrong_format(buffer, position) or ProtocolError(
+        f"a batch header has {HEADER_SIZE} bytes, only {available} are there"
+    )
+
+
+def _malformed(batch: BatchHeader, available: int) -> ProtocolError:
+    wrong_format = _wrong_format(batch.buffer, batch.position)
+    if wrong_format is not None:
+        return wrong_format
+    if batch.size < HEADER_SIZE:
+        return ProtocolError(f"a batch cannot have the length {batch.length}: its header is longer")
+    if batch.size > available:
+        return ProtocolError(f"a batch of {batch.size} bytes, but only {available} are there")
+    return ProtocolError(
+        f"a batch of {batch.count} records with last offset delta {batch.last_offset_delta}"
+    )
+
+
+def _wrong_format(buffer: Buffer, position: int) -> ProtocolError | None:
+    magic = buffer[position + _MAGIC_AT]
+    if magic == 2:
+        return None
+    return OldFormatError(magic) if magic < 2 else ProtocolError(f"unknown format {magic}")
 
 
 def headers(records: Buffer, *, partial_tail: bool = False) -> Iterator[BatchHeader]:
@@ -223,9 +242,9 @@ def _is_partial(records: Buffer, position: int, end: int) -> bool:
 
 def verify_crc(batch: BatchHeader) -> bool:
     """Whether the checksum, which covers everything behind itself, is right. Copies nothing."""
-    start = batch.position + _CRC_COVERS_FROM
-    end = batch.position + batch.size
-    return crc32c(memoryview(batch.buffer)[start:end]) == batch.crc
+    start = batch.position
+    covered = memoryview(batch.buffer)[start + _CRC_COVERS_FROM : start + batch.size]
+    return crc32c(covered) == batch.crc
 
 
 def patch(batch: BatchHeader, base_offset: int, leader_epoch: int) -> None:
@@ -277,21 +296,8 @@ def restamp(buffer: bytearray, producer_id: int, producer_epoch: int, base_seque
     _CRC.pack_into(buffer, _CRC_AT, crc32c(memoryview(buffer)[_CRC_COVERS_FROM:]))
 
 
-def batch_around(
-    records: bytes,
-    count: int,
-    timestamp: int,
-    attributes: int,
-    producer_id: int,
-    producer_epoch: int,
-    base_offset: int,
-    leader_epoch: int,
-) -> bytearray:
-    """A header, and the encoded records behind it: of one time, and without sequence numbers."""
-    covered = _CRC_COVERED.pack(
-        attributes, count - 1, timestamp, timestamp, producer_id, producer_epoch, NO_SEQUENCE, count
-    )
-    covered += records
+def batch_of(covered: bytes, base_offset: int, leader_epoch: int) -> bytearray:
+    """The batch of all that its checksum covers: the fields `CRC_COVERED`, and its records."""
     length = len(covered) + _CRC_COVERS_FROM - _BEFORE_LENGTH_COUNTS
     start = _CRC_AND_BEFORE.pack(base_offset, length, leader_epoch, 2, crc32c(covered))
     return bytearray(start + covered)

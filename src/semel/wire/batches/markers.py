@@ -4,9 +4,16 @@ from enum import IntEnum
 from struct import Struct
 from typing import NamedTuple
 
-from semel.wire.batches.builder import build_few
-from semel.wire.batches.header import NO_EPOCH, Attribute, BatchHeader
-from semel.wire.batches.records import records_of
+from semel.wire.batches.builder import encode_record
+from semel.wire.batches.header import (
+    CRC_COVERED,
+    NO_EPOCH,
+    NO_SEQUENCE,
+    Attribute,
+    BatchHeader,
+    batch_of,
+)
+from semel.wire.batches.records import Record, records_of
 from semel.wire.errors import ProtocolError
 
 _KEY = Struct(">hh")  # version, control type
@@ -19,8 +26,17 @@ class ControlType(IntEnum):
     COMMIT = 1
 
 
-_COMMIT_KEY = _KEY.pack(_VERSION, ControlType.COMMIT)
-_ABORT_KEY = _KEY.pack(_VERSION, ControlType.ABORT)
+def _record_before_epoch(type_: ControlType) -> bytes:
+    """A marker's record differs in its coordinator epoch alone, which is followed by a zero: it has
+    no headers."""
+    value = _END_TRANSACTION_MARKER.pack(_VERSION, 0)
+    record = encode_record(Record(0, 0, _KEY.pack(_VERSION, type_), value), 0, 0)
+    return record[:-5]
+
+
+_COMMIT_RECORD = _record_before_epoch(ControlType.COMMIT)
+_ABORT_RECORD = _record_before_epoch(ControlType.ABORT)
+_MARKER = Struct(f"{CRC_COVERED}{len(_COMMIT_RECORD)}six")
 _MARKER_ATTRIBUTES = int(Attribute.TRANSACTIONAL | Attribute.CONTROL)
 
 
@@ -48,17 +64,19 @@ def control_batch(
     leader_epoch: int = NO_EPOCH,
 ) -> bytearray:
     """A batch of one record: the marker that Kafka's EndTransactionMarker writes."""
-    key = _COMMIT_KEY if commit else _ABORT_KEY
-    value = _END_TRANSACTION_MARKER.pack(_VERSION, coordinator_epoch)
-    return build_few(
-        ((key, value),),
+    covered = _MARKER.pack(
+        _MARKER_ATTRIBUTES,
+        0,
         timestamp,
-        attributes=_MARKER_ATTRIBUTES,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_offset=base_offset,
-        leader_epoch=leader_epoch,
+        timestamp,
+        producer_id,
+        producer_epoch,
+        NO_SEQUENCE,
+        1,
+        _COMMIT_RECORD if commit else _ABORT_RECORD,
+        coordinator_epoch,
     )
+    return batch_of(covered, base_offset, leader_epoch)
 
 
 def parse_marker(batch: BatchHeader) -> Marker | None:
