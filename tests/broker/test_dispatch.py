@@ -10,7 +10,7 @@ from semel.broker import api
 from semel.broker.failures import ApiError
 from semel.broker.settings import Settings
 from semel.wire.errors import ErrorCode
-from semel.wire.frames import decode_response
+from semel.wire.frames import RequestHeader, decode_response, encode_request
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.api_versions import ApiVersionsRequest
 from semel.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -267,3 +267,13 @@ async def test_handlers_know_who_asks(ask, handle_with):
     handle_with(handle)
     await ask(CLUSTER, 0)
     assert seen == [("tester", "127.0.0.1", "User:ANONYMOUS")]
+
+
+async def test_each_request_is_told_under_its_own_client_name(ask, handle_with):
+    def handle(ctx, request, version):
+        return DescribeClusterResponse(cluster_id=repr(ctx.client_id))
+
+    handle_with(handle)
+    for name in ("one", "one", "other", "", None, "on"):
+        ask.writer.write(encode_request(RequestHeader(60, 0, 1, name), CLUSTER))
+        assert (await ask.receive(60, 0)).cluster_id == repr(name)

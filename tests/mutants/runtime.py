@@ -59,8 +59,8 @@ MUTANTS = (
     Mutant(
         "readers see what is not durable yet",
         PARTITION,
-        "        if ticket.durable:\n            self._durable_to(batch.next_offset)",
-        "        if True:\n            self._durable_to(batch.next_offset)",
+        "        if ticket.durable:\n            if next_offset > self.high_watermark:",
+        "        if True:\n            if next_offset > self.high_watermark:",
     ),
     Mutant(
         "committed readers read up to the high watermark",
@@ -77,8 +77,8 @@ MUTANTS = (
     Mutant(
         "records are appended whatever the coordinator says",
         PRODUCE,
-        "        if error == ErrorCode.NONE:\n            agreed.append(write)",
-        "        if True:\n            agreed.append(write)",
+        "        if error == ErrorCode.NONE:\n            agreed.append((write, guard))",
+        "        if True:\n            agreed.append((write, guard))",
     ),
     Mutant(
         "a marker that was refused for now is never sent again",

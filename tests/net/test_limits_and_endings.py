@@ -5,14 +5,16 @@ import asyncio
 import pytest
 
 
-@pytest.mark.parametrize("length", [0, -1, 1001, 2**31 - 1])
+@pytest.mark.parametrize(
+    ("length", "size"), [(0, 0), (0, 10), (-1, 10), (1001, 10), (1001, 1001), (2**31 - 1, 10)]
+)
 async def test_a_frame_out_of_bounds_closes_the_connection_and_says_why(
-    start, connect, caplog, length
+    start, connect, caplog, length, size
 ):
     started = []
     listener = await start(lambda connection, frame: started.append(frame), max_frame_size=1000)
     client = await connect(listener)
-    client.writer.write(length.to_bytes(4, "big", signed=True) + b"x" * 10)
+    client.writer.write(length.to_bytes(4, "big", signed=True) + b"x" * size)
     assert await client.read_to_end() == b""
     assert not started
     (line,) = caplog.records
@@ -108,6 +110,24 @@ async def test_stopping_answers_what_was_started_and_nothing_else(start, connect
     assert len(slots) == 1
     with pytest.raises(ConnectionRefusedError):
         await connect(listener)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_request_after_the_last_answer_is_not_started(start, connect, answer, until, waits):
+    slots = []
+    listener = await start(lambda connection, frame: slots.append(connection.reserve()))
+    client = await connect(listener)
+    if waits:
+        client.send(b"started")
+    await until(lambda: listener.connections and len(slots) == waits)
+    (connection,) = listener.connections
+    connection.drain()
+    for slot in slots:
+        slot.fill(answer(b"answered"))
+    assert await client.read_to_end() == b"answered" * waits
+    client.send(b"too late")
+    await until(lambda: not listener.connections)
+    assert len(slots) == waits
 
 
 async def test_stopping_does_not_wait_for_ever(start, connect, caplog):

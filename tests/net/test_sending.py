@@ -108,6 +108,26 @@ async def test_a_slow_reader_is_not_read_from_until_it_reads(start, connect, ans
     assert started == total + 1
 
 
+async def test_a_request_waits_while_the_answer_before_it_is_not_taken(
+    start, connect, answer, until
+):
+    started, size = [], 8 * MOST_UNSENT
+
+    def receive(connection, request):
+        started.append(bytes(request))
+        return answer(bytes(request) * size)
+
+    listener = await start(receive)
+    client = await connect(listener, receive_buffer=4096)
+    client.send(b"a")
+    await until(lambda: started)
+    client.send(b"b")
+    (connection,) = listener.connections
+    await until(lambda: connection._inbox or len(started) > 1)
+    assert started == [b"a"]
+    assert await client.read(2 * size) == b"a" * size + b"b" * size
+
+
 async def test_a_client_that_asks_too_much_at_once_is_held_back(start, connect, answer, until):
     slots = []
     listener = await start(

@@ -12,10 +12,10 @@ from semel.net.watching import ServerLoop, new_loop
 
 
 class Restless:
-    """A connection with always more to read: it is told again and again."""
+    """A connection with always more to read: it is told again and again until it may `rest`."""
 
-    def __init__(self, loop):
-        self.loop = loop
+    def __init__(self, ours):
+        self.rest = lambda: ours.recv(1)
         self.told = 0
         self.at_turn = {}
 
@@ -42,7 +42,7 @@ def restless(loop):
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.send(b"x")  # never taken
-        restless = Restless(loop)
+        restless = Restless(ours)
         loop.direct.watch(ours.fileno(), restless)
         yield restless
         loop.direct.forget(ours.fileno())
@@ -67,6 +67,23 @@ def test_a_timer_set_by_a_connection_is_not_slept_over(loop, restless):
     loop.call_later(3600, due.cancel)
     restless.at_turn[7] = lambda: loop.call_later(0.01, due.set_result, "in time")
     assert loop.run_until_complete(due) == "in time"
+
+
+def test_a_timer_that_is_due_already_is_not_slept_over(loop, restless):
+    due = loop.create_future()
+
+    def set_timer():
+        restless.rest()
+        loop.call_later(-0.5, due.set_result, "in time")
+
+    restless.at_turn[7] = set_timer
+    assert loop.run_until_complete(due) == "in time"
+
+
+def test_a_loop_that_was_stopped_looks_once(loop, restless):
+    loop.stop()
+    loop.run_forever()
+    assert restless.told == 1
 
 
 def test_what_a_connection_calls_soon_comes_before_it_is_told_again(loop, restless):

@@ -1,5 +1,7 @@
 """One set of promises, kept by the memory engine and by the disk engine."""
 
+from pathlib import Path
+from random import Random
 from uuid import uuid4
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from semel.store.directory import DiskStore
 from semel.store.interface import DURABLE, LogConfig, OffsetOutOfRange
 from semel.store.memory import MemoryStore
+from semel.wire.batches import BatchHeader
 
 SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
 
@@ -53,6 +56,44 @@ def test_one_buffer_may_hold_several_batches(log, batch, offsets):
     log.append([memoryview(batch(0, 3) + batch(3, 2)), batch(5)])
     assert offsets(log.read(0, 10_000)) == [0, 1, 2, 3, 4, 5]
     assert offsets(log.read(4, 10_000)) == [3, 4, 5]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_next_batch_alone_leads_to_the_same_log(store, log, batch, clock, seed):
+    """Whatever its size and time, and whatever the settings become meanwhile."""
+    other = store.create("orders", 4, uuid4(), SMALL)
+    random = Random(seed)
+    for number in range(400):
+        if not number % 50:
+            log.config = other.config = LogConfig(
+                segment_bytes=random.choice((400, 3000, 20_000)),
+                index_interval_bytes=random.choice((1, 100, 300, 10_000)),
+                segment_index_bytes=random.choice((48, 10_000)),
+                segment_ms=random.choice((5, 50, 10_000)),
+            )
+        if not number % 30:
+            for each in (log, other):
+                each.truncate(max(0, each.next_offset - 20))
+        timestamp = -1 if number % 100 < 40 else 1_000 + random.randrange(number % 60 + 1)
+        value = b"v" * random.choice((1, 20, 20, 20, 300))
+        count = random.randint(1, 3) if timestamp >= 0 else 1
+        data = batch(log.next_offset, count, timestamp=timestamp, value=value)
+        header = BatchHeader(data)
+        assert log.append_next(data, header.last_offset, header.max_timestamp) is DURABLE
+        assert other.append([data]) is DURABLE
+        clock.now_ms += 1
+        offset = max(log.start_offset, log.next_offset - random.randint(1, 40))
+        region = log.read(offset, 500)
+        assert bytes(region) == bytes(other.read(offset, 500))
+        assert BatchHeader(bytes(region)).last_offset >= offset
+    # Of each segment where it begins, where it ends and its size: without timestamps it counts from
+    # when its file was written, which is not the same for both.
+    assert [info[:3] for info in log.segments()] == [info[:3] for info in other.segments()]
+    store.close()
+    if isinstance(store, DiskStore):
+        for path in Path(store.root).glob("orders-3/*[xg]"):
+            twin = path.parent.with_name("orders-4") / path.name
+            assert path.read_bytes() == twin.read_bytes()
 
 
 def test_offsets_never_go_back(log, batch):

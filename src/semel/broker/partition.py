@@ -22,7 +22,6 @@ from semel.core.partition.state import PartitionState
 from semel.core.partition.verification import Guard
 from semel.store.interface import DURABLE, Buffer, Log, StorageError, Ticket
 from semel.wire.batches import (
-    NO_PRODUCER_ID,
     NO_TIMESTAMP,
     BatchHeader,
     ControlType,
@@ -179,10 +178,7 @@ class Partition:
         self, records: Sequence[tuple[bytes | None, bytes | None]], now_ms: int
     ) -> Appended | Refusal:
         """A coordinator's records outside any transaction: nothing to judge, and built in place."""
-        log = self.log
-        if log.offline is not None:
-            return self._storage_refusal()
-        base_offset = log.next_offset
+        base_offset = self.log.next_offset
         leader_epoch = self.topic.leader_epochs[self.index]
         batch = build_few(records, now_ms, base_offset=base_offset, leader_epoch=leader_epoch)
         next_offset = base_offset + len(records)
@@ -248,8 +244,7 @@ class Partition:
         ticket = self._store(batch.whole, leader_epoch, last_offset, batch.max_timestamp)
         if ticket is None:
             return self._storage_refusal()
-        if batch.producer_id != NO_PRODUCER_ID:
-            self.state.apply_batch(batch, now_ms)
+        self.state.apply_batch(batch, now_ms)
         self._reached(last_offset + 1, ticket)
         return make_appended((base_offset, append_time_ms, ticket))
 

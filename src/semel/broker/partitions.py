@@ -106,8 +106,10 @@ class Partitions:
     # Finding
 
     def find(self, topic: str, index: int) -> Partition | None:
-        partitions = self._by_topic.get(topic, ())
-        return partitions[index] if 0 <= index < len(partitions) else None
+        try:
+            return self._by_topic.get(topic, ())[index] if index >= 0 else None
+        except IndexError:
+            return None
 
     def of(self, topic: str) -> list[Partition]:
         return self._by_topic.get(topic, [])

@@ -61,7 +61,6 @@ class DiskLog(LogFiles):
             self._segments = [self._new_segment(start_offset)]
         self.next_offset = self._segments[-1].next_offset
         self.start_offset = min(max(start_offset, self._segments[0].base_offset), self.next_offset)
-        self.size = sum(segment.size for segment in self._segments)
         self.recovery_point = self._segments[-1].base_offset if not clean else self.next_offset
         if self.recovered_from is not None:
             self._drop_side_files(self.recovered_from, self.next_offset)
@@ -85,7 +84,6 @@ class DiskLog(LogFiles):
             return Ticket(error=error)
         segment.look_ahead(self._config)
         self.next_offset = segment.next_offset
-        self.size += size
         return self._ticket(segment)
 
     def append_next(self, batch: Buffer, last_offset: int, max_timestamp: int) -> Ticket:
@@ -98,7 +96,6 @@ class DiskLog(LogFiles):
         except OSError as error:
             return Ticket(error=self._fail_append(error))
         self.next_offset = last_offset + 1
-        self.size += len(batch)
         return self._ticket(segment) if self._fsync else DURABLE
 
     def _ticket(self, segment: Segment) -> Ticket:
@@ -212,6 +209,10 @@ class DiskLog(LogFiles):
         return segments[max(0, bisect_right(segments, offset, key=_base_offset) - 1)]
 
     @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    @property
     def first_base_offset(self) -> int:
         return self._segments[0].base_offset
 
@@ -282,7 +283,6 @@ class DiskLog(LogFiles):
         if self.recovered_from is not None:
             self.recovered_from = min(self.recovered_from, self._segments[-1].base_offset)
         self.start_offset = min(self.start_offset, offset)
-        self.size = sum(segment.size for segment in self._segments)
         self.recovery_point = min(self.recovery_point, self._segments[-1].base_offset)
         self._epochs = [entry for entry in self._epochs if entry[1] < offset]
         self._write_epochs()
@@ -314,7 +314,6 @@ class DiskLog(LogFiles):
     def _delete_oldest(self, count: int) -> None:
         for _ in range(count):
             segment = self._segments.pop(0)
-            self.size -= segment.size
             self.start_offset = max(self.start_offset, self._segments[0].base_offset)
             self._epochs = epochs_from(self._epochs, self.start_offset)
             self._doom(segment)
@@ -364,7 +363,6 @@ class DiskLog(LogFiles):
             self._files.sync_directory(self.directory)
             cleaned.settle_at(stem, old[-1].next_offset)
             self._segments[where[0] : where[-1] + 1] = [cleaned]
-            self.size = sum(segment.size for segment in self._segments)
             self._doom_snapshots(cleaned.base_offset + 1, cleaned.next_offset)
         return True
 

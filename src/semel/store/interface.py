@@ -151,8 +151,8 @@ class Region:
 class Log(ABC):
     """The batches of one partition. Everything is called on the event loop; nothing blocks long.
 
-    `start_offset` is the first readable offset, `next_offset` the one after the last batch, `size`
-    the bytes kept. `offline` holds the error that took the log down: appends then return broken
+    `start_offset` is the first readable offset, `next_offset` the one after the last batch.
+    `offline` holds the error that took the log down: appends then return broken
     tickets and reads raise it. `recovered_from` is the first offset that an unclean start had to
     scan again: side files at or above it are gone and their owner rebuilds them (None after a clean
     start).
@@ -164,12 +164,16 @@ class Log(ABC):
     config: LogConfig
     start_offset: int
     next_offset: int
-    size: int
     offline: StorageError | None
     recovered_from: int | None
     #: Called with the base offset of each new segment before anything is written to it, so that the
     #: owner can snapshot what it knows at exactly that offset.
     on_roll: Callable[[int], object] | None = None
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The bytes kept."""
 
     @property
     def active_base_offset(self) -> int:

@@ -62,7 +62,7 @@ class MemoryLog(Log):
         self.config = config
         self.offline: StorageError | None = None
         self.recovered_from: int | None = None
-        self.start_offset = self.next_offset = self.size = 0
+        self.start_offset = self.next_offset = 0
         self._segments = [_Segment(0)]
         self._side_files: dict[tuple[str, int], bytes] = {}
         self._epochs: list[tuple[int, int]] = []
@@ -101,7 +101,6 @@ class MemoryLog(Log):
             batch = data[place.position : place.position + place.size]
             segment.batches.append((place, batch))
         segment.size += size
-        self.size += size
         self.next_offset = coming[-1].last_offset + 1
         return self._ticket()
 
@@ -117,6 +116,10 @@ class MemoryLog(Log):
             return DURABLE
         self._held.append(Ticket())
         return self._held[-1]
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self._segments)
 
     def sync(self) -> Ticket:
         return Ticket(error=self.offline) if self.offline else self._ticket()
@@ -176,7 +179,6 @@ class MemoryLog(Log):
         self.start_offset = min(self.start_offset, offset)
         segment = self._segments[-1]
         segment.size = sum(place.size for place, _ in segment.batches)
-        self.size = sum(segment.size for segment in self._segments)
         self._epochs = [entry for entry in self._epochs if entry[1] < offset]
         for suffix, at in list(self._side_files):
             lost = at >= segment.base_offset if suffix == "txnindex" else at > offset
@@ -200,7 +202,6 @@ class MemoryLog(Log):
 
     def _delete_oldest(self, count: int) -> None:
         for segment in self._segments[:count]:
-            self.size -= segment.size
             for suffix, at in list(self._side_files):
                 if at <= segment.base_offset:
                     del self._side_files[suffix, at]

@@ -122,6 +122,18 @@ class TestVerification:
         ready.epoch += 1
         assert (await ready.produce(version=12)).error_code == E.INVALID_PRODUCER_EPOCH
 
+    async def test_a_batch_whose_question_is_still_open_is_not_overtaken(self, broker, ready):
+        await ready.add()
+        state = broker.partitions.find("t", 0).state
+        state.verifications.ask(ready.producer_id, ready.epoch, 0, False, broker.now_ms())
+        ready.sequences["t", 0] = 1
+        answer = await ready.produce(b"two")
+        assert answer.error_code == E.OUT_OF_ORDER_SEQUENCE_NUMBER
+        ready.sequences["t", 0] = 0
+        assert (await ready.produce(b"one")).error_code == 0
+        assert (await ready.produce(b"two")).error_code == 0
+        assert state.verifications == {}
+
     async def test_a_zombie_hears_47_never_90(self, peer, ready):
         old = ready.epoch
         await ready.init()

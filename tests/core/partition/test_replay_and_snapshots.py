@@ -15,6 +15,7 @@ from semel.core.partition.snapshots import (
 )
 from semel.core.partition.stability import AbortedTransaction, load_aborted
 from semel.core.partition.state import PartitionState
+from semel.core.partition.verification import AT_ONCE
 
 STEPS = st.lists(
     st.one_of(
@@ -58,7 +59,16 @@ def run(log, make_batch, step) -> None:
         batch = make_batch(count=count)
     else:
         batch = make_batch(producer_id, epoch, sequence, count, transactional)
+        check_verdicts(log.state, batch)
     log.send(batch)
+
+
+def check_verdicts(state, batch) -> None:
+    """The quick look says what the rules say one by one, whatever the batch brings along."""
+    producer = state.producers.get(batch.producer_id)
+    current = state.verifications.get(batch.producer_id)
+    for guard in (None, AT_ONCE, current):
+        assert state.look_batch(batch, guard) == state.judge(producer, batch, current, guard)
 
 
 @given(STEPS)

@@ -1,6 +1,6 @@
 """KIP-890: no transactional batch is appended outside a transaction its coordinator knows."""
 
-from semel.core.partition.verification import Guard
+from semel.core.partition.verification import AT_ONCE, Guard
 
 
 def test_the_first_batch_of_a_transaction_asks_and_the_next_does_not(log, make_batch):
@@ -29,6 +29,21 @@ def test_a_guard_of_an_earlier_question_does_not_serve_the_next_transaction(log,
     fresh = log.state.ask_verification(batch, False, 0)
     assert log.state.look_batch(batch, stale).error.name == "INVALID_TXN_STATE"
     assert log.state.look_batch(batch, fresh) is None
+
+
+def test_who_heard_at_once_needs_no_guard_of_its_own(log, make_batch):
+    first = make_batch(7, 0, 0, transactional=True)
+    assert log.state.look_batch(first, AT_ONCE) is None
+    log.send(first)
+    log.end(7, 0, commit=True)
+    assert log.state.look_batch(make_batch(7, 0, 1, transactional=True), AT_ONCE) is None
+    assert len(log.state.verifications) == 0
+
+
+def test_who_heard_at_once_does_not_pass_for_one_whose_question_is_open(log, make_batch):
+    log.state.ask_verification(make_batch(7, 0, 0, transactional=True), False, 0)
+    verdict = log.state.look_batch(make_batch(7, 0, 1, transactional=True), AT_ONCE)
+    assert verdict.error.name == "INVALID_TXN_STATE"
 
 
 def test_a_zombie_is_refused_before_anybody_is_asked(log, make_batch):

@@ -185,7 +185,7 @@ def _refuse_write(ctx: Context, write: Write, refusal: Refusal) -> None:
     """A producer that was fenced hears why, if its coordinator remembers."""
     answer, partition, batch = write
     refuse(answer, refusal, partition)
-    if refusal.error in FENCED and ctx.transactions is not None:
+    if refusal.error in FENCED and batch.attributes & TRANSACTIONAL:
         why = ctx.transactions.timeline.why(batch.producer_id, batch.producer_epoch)
         if why is not None:
             answer.error_message = f"{answer.error_message} It was {why}."

@@ -10,13 +10,14 @@ Not here:  states and epochs (core/transactions/partitions).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from semel.broker.catalog import INTERNAL_TOPICS
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
 from semel.broker.replies import fenced_for, when, when_all
-from semel.core.transactions.commands import AddPartitions, VerifyPartitions
+from semel.core.transactions.commands import AddPartitions, PartitionErrors, Reply, VerifyPartitions
 from semel.core.transactions.transaction import VERSION_1, VERSION_2, TopicPartition
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
@@ -36,7 +37,7 @@ Result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
 TopicResult = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 PartitionResult = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
 Holder = tuple[str, int, int]
-Outcome = ErrorCode | dict[TopicPartition, ErrorCode]
+Outcome = ErrorCode | Mapping[TopicPartition, ErrorCode]
 """What all partitions hear, or each of them."""
 
 
@@ -49,13 +50,15 @@ def handle(ctx: Context, request: AddPartitionsToTxnRequest, version: int) -> An
         request.v3_and_below_producer_id,
         request.v3_and_below_producer_epoch,
     )
-    return when(
-        _add(ctx, holder, topics, version),
-        lambda outcome: AddPartitionsToTxnResponse(
+
+    def respond(reply: Any) -> AddPartitionsToTxnResponse:
+        outcome = _outcome(reply, version)
+        return AddPartitionsToTxnResponse(
             results_by_topic_v3_and_below=_results(topics, outcome),
             cause=_cause(ctx, holder, outcome),
-        ),
-    )
+        )
+
+    return when(_add(ctx, holder, topics, version), respond)
 
 
 def _between_brokers(ctx: Context, request: AddPartitionsToTxnRequest, version: int) -> Any:
@@ -72,13 +75,13 @@ def _between_brokers(ctx: Context, request: AddPartitionsToTxnRequest, version: 
             )
             for transaction in request.transactions
         ],
-        lambda outcomes: AddPartitionsToTxnResponse(
+        lambda replies: AddPartitionsToTxnResponse(
             results_by_transaction=[
                 Result(
                     transactional_id=transaction.transactional_id,
-                    topic_results=_results(transaction.topics, outcome),
+                    topic_results=_results(transaction.topics, _outcome(reply, version)),
                 )
-                for transaction, outcome in zip(request.transactions, outcomes, strict=True)
+                for transaction, reply in zip(request.transactions, replies, strict=True)
             ]
         ),
     )
@@ -87,7 +90,7 @@ def _between_brokers(ctx: Context, request: AddPartitionsToTxnRequest, version: 
 def _add(
     ctx: Context, holder: Holder, topics: list[Topic], version: int, verify_only: bool = False
 ) -> Any:
-    """The outcome, or a future of it."""
+    """The coordinator's reply, a future of it, or the outcome where it need not be asked."""
     if not holder[0]:
         return ErrorCode.INVALID_REQUEST
     by_client = version < BETWEEN_BROKERS_SINCE
@@ -98,13 +101,15 @@ def _add(
     if impossible:
         return dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | impossible
     if verify_only:
-        verified = ctx.transactions.submit(VerifyPartitions(*holder, partitions))
-        return when(verified, lambda reply: reply.by_partition)
+        return ctx.transactions.submit(VerifyPartitions(*holder, partitions))
     client_version = VERSION_1 if by_client else VERSION_2
-    return when(
-        ctx.transactions.submit(AddPartitions(*holder, partitions, client_version)),
-        lambda reply: fenced_for(reply.error, version, FENCED_SINCE),
-    )
+    return ctx.transactions.submit(AddPartitions(*holder, partitions, client_version))
+
+
+def _outcome(reply: Any, version: int) -> Outcome:
+    if isinstance(reply, Reply):
+        return fenced_for(reply.error, version, FENCED_SINCE)
+    return reply.by_partition if isinstance(reply, PartitionErrors) else reply
 
 
 def _cause(ctx: Context, holder: Holder, outcome: Outcome) -> str:

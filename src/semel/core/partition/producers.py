@@ -14,6 +14,7 @@ from semel.wire.batches import NO_EPOCH, NO_SEQUENCE, BatchHeader, Marker
 from semel.wire.errors import ErrorCode
 
 BATCHES_REMEMBERED = 5  # as many as an idempotent producer may have in flight
+_LAST_FOUR = slice(1 - BATCHES_REMEMBERED, None)
 MAX_SEQUENCE = 2**31 - 1
 NONE_OPEN = -1
 
@@ -46,6 +47,7 @@ class Producer:
         "coordinator_epoch",
         "epoch",
         "last_timestamp",
+        "next_sequence",
         "open_since_offset",
         "seen_ms",
     )
@@ -55,18 +57,18 @@ class Producer:
         self.batches: tuple[Batch, ...] = ()
         self.coordinator_epoch = -1
         self.last_timestamp = -1
+        self.next_sequence = 0  # and at 0 it goes on after the largest
         self.open_since_offset = NONE_OPEN
         self.seen_ms = 0
+
+    def restore(self, batches: tuple[Batch, ...]) -> None:
+        """Put these in place of all that was remembered."""
+        self.batches = batches
+        self.next_sequence = (self.last_sequence + 1) & MAX_SEQUENCE
 
     @property
     def last_sequence(self) -> int:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
-
-    @property
-    def next_sequence(self) -> int:
-        """Sequences go on at 0 after the largest."""
-        batches = self.batches
-        return (batches[-1].last_sequence + 1) & MAX_SEQUENCE if batches else 0
 
     @property
     def has_open_transaction(self) -> bool:
@@ -100,12 +102,13 @@ class Producers(dict[int, Producer]):
         producer = self.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
             producer = self._begin_epoch(header.producer_id, header.producer_epoch)
-        base_offset, timestamp = header.base_offset, header.max_timestamp
-        last_offset = base_offset + header.last_offset_delta
+        offset, timestamp = header.base_offset, header.max_timestamp
+        sequence, last_sequence = header.base_sequence, header.last_sequence
         batch = make_batch(
-            (header.base_sequence, header.last_sequence, base_offset, last_offset, timestamp)
+            (sequence, last_sequence, offset, offset + header.last_offset_delta, timestamp)
         )
-        producer.batches = (*producer.batches[1 - BATCHES_REMEMBERED :], batch)
+        producer.batches = producer.batches[_LAST_FOUR] + (batch,)
+        producer.next_sequence = (last_sequence + 1) & MAX_SEQUENCE
         producer.last_timestamp = timestamp
         producer.seen_ms = now_ms
         return producer
@@ -137,7 +140,7 @@ class Producers(dict[int, Producer]):
         """Sequences begin anew with every epoch."""
         producer = self.setdefault(producer_id, Producer())
         producer.epoch = epoch
-        producer.batches = ()
+        producer.restore(())
         return producer
 
 

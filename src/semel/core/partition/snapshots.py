@@ -107,9 +107,8 @@ def _producer(fields: tuple[int, ...], now_ms: int) -> tuple[int, Producer]:
     producer.seen_ms = now_ms
     if last_offset >= 0:
         base_sequence = advance_sequence(last_sequence, -delta) if last_sequence >= 0 else -1
-        producer.batches = (
-            Batch(base_sequence, last_sequence, last_offset - delta, last_offset, timestamp),
-        )
+        batch = Batch(base_sequence, last_sequence, last_offset - delta, last_offset, timestamp)
+        producer.restore((batch,))
     return producer_id, producer
 
 
@@ -124,7 +123,7 @@ def _restore_windows(producers: Producers, content: bytes, position: int) -> Non
         end = position + count * _BATCH.size
         producer = producers.get(producer_id)
         assert producer is not None, "a window without its producer under a valid checksum"
-        producer.batches = tuple(map(Batch._make, _BATCH.iter_unpack(content[position:end])))
+        producer.restore(tuple(map(Batch._make, _BATCH.iter_unpack(content[position:end]))))
         position = end
 
 

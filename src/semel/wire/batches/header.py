@@ -129,9 +129,7 @@ class BatchHeader:
     @property
     def whole(self) -> Buffer:
         """The same: the buffer itself, where nothing else is in it."""
-        if not self.position and len(self.buffer) == self.size:
-            return self.buffer
-        return self.view
+        return self.buffer if len(self.buffer) == self.size else self.view
 
     @property
     def is_transactional(self) -> bool:
