@@ -156,6 +156,7 @@ class ClassicActor(Actor):
 
     def _join(self) -> None:
         owned = {TOPIC: sorted(self.owned)} if self.owned else {}
+        self.world.ghosts.hear(self.member_id, self.owned)
         self.owned, self.epoch = set(), 0
         reply = self.bench.join(
             self.member_id,
@@ -302,6 +303,7 @@ class ConsumerActor(Actor):
         return None if known.epoch == LEAVE_STATIC_EPOCH else str(known.member_id)
 
     def _say(self, **fields: Any) -> HeartbeatReply:
+        self.world.ghosts.hear(self.member_id, self.owned)
         return self.bench.beat(
             self.member_id,
             self.epoch,
