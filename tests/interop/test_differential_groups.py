@@ -533,6 +533,24 @@ def a_classic_group_is_upgraded_and_turns_back(c: GroupConversation) -> None:
 
 
 @play
+def a_member_misses_the_way_down_and_up_again(c: GroupConversation) -> None:
+    old, new, newer = c.member("old"), c.member("new"), c.member("newer")
+    old.join()
+    old.sync()
+    new.heartbeat(0)
+    new.heartbeat(-1)
+    newer.heartbeat(0)
+    c.describe_consumer()
+    txn = c.transactions
+    session = txn.init()
+    for partition in range(4):
+        old.commit(3, partition)
+    txn.commit_offset(session, 4, 5, old.generation, old.member_id)
+    old.beat()
+    c.fetch(0)
+
+
+@play
 def a_classic_member_joins_a_consumer_group(c: GroupConversation) -> None:
     new, old = c.member("new"), c.member("old")
     new.heartbeat(0)
