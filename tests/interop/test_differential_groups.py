@@ -422,6 +422,31 @@ def two_consumers_are_led_to_their_halves(c: GroupConversation) -> None:
 
 
 @play
+def what_a_consumer_gave_up_it_may_commit_for_until_its_epoch_ends(c: GroupConversation) -> None:
+    x, y, z = c.member("x"), c.member("y"), c.member("z")
+    for member in (x, y, z):
+        member.member_id = member.name  # ranges are dealt out in their order
+    z.heartbeat(0, server_assignor="range")
+    epoch = z.generation
+    y.heartbeat(0)
+    z.heartbeat()
+    x.heartbeat(0)
+    z.heartbeat()
+    x.heartbeat()
+    c.describe_consumer()
+    txn = c.transactions
+    session = txn.init()
+    z.commit(3)
+    txn.commit_offset(session, 4, 5, epoch, z.member_id)
+    z.heartbeat()
+    c.describe_consumer()
+    z.commit(5, generation_id_or_member_epoch=epoch)
+    txn.commit_offset(session, 6, 5, epoch, z.member_id)
+    txn.end(session, commit=True, version=5)
+    txn.committed(settle=True)
+
+
+@play
 def a_static_consumer_goes_and_returns(c: GroupConversation) -> None:
     a, rival = c.member("a", "i"), c.member("r", "i")
     a.heartbeat(0)
@@ -505,6 +530,24 @@ def a_classic_group_is_upgraded_and_turns_back(c: GroupConversation) -> None:
     old.hear_join()
     old.sync()
     c.describe()
+
+
+@play
+def a_member_misses_the_way_down_and_up_again(c: GroupConversation) -> None:
+    old, new, newer = c.member("old"), c.member("new"), c.member("newer")
+    old.join()
+    old.sync()
+    new.heartbeat(0)
+    new.heartbeat(-1)
+    newer.heartbeat(0)
+    c.describe_consumer()
+    txn = c.transactions
+    session = txn.init()
+    for partition in range(4):
+        old.commit(3, partition)
+    txn.commit_offset(session, 4, 5, old.generation, old.member_id)
+    old.beat()
+    c.fetch(0)
 
 
 @play

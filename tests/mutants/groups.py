@@ -79,6 +79,13 @@ MUTANTS = (
         "        if False:",
     ),
     Mutant(
+        "a member that has let go stays in its epoch, and may commit as before",
+        f"{CORE}/reconcile.py",
+        "        return _moved(self.member, self.target_epoch, state, kept, {})",
+        "        epoch = self.member.epoch if self.member.revoking else self.target_epoch\n"
+        "        return _moved(self.member, epoch, state, kept, {})",
+    ),
+    Mutant(
         "a member that never gives up its partitions keeps them for ever",
         f"{CORE}/consumer.py",
         "            draft.set_timer(key, moved.rebalance_timeout_ms, note=moved.epoch)",

@@ -373,6 +373,27 @@ def test_a_late_commit_counts_for_partitions_that_were_the_members_then(bench):
     assert late(4) is ErrorCode.STALE_MEMBER_EPOCH, "it did not have this one in that epoch"
 
 
+def test_what_a_member_gave_up_it_may_commit_for_until_its_epoch_ends(bench):
+    """As in Kafka: asked to give up still more, it stays in its epoch, which is all that counts."""
+    first = bench.beat("z", server_assignor="range").member_epoch
+    bench.beat("y")
+    assert steady(bench, "z").assignment == {topic_id("t"): [2, 3]}
+    bench.beat("x")
+    assert steady(bench, "z").assignment == {topic_id("t"): [3]}, "0 and 1 are free, 2 is not yet"
+    steady(bench, "x")
+    assert owned(bench, "x") == {"t": [0, 1]}
+
+    member = bench.consumer().members["z"]
+    assert (member.epoch, member.state) == (first, MemberState.UNREVOKED_PARTITIONS)
+    late = {"member_id": "z", "generation": first}
+    assert bench.commit(5, partition=0, **late) is NONE
+    assert bench.txn_commit(7, 6, partition=0, **late) is NONE
+
+    assert steady(bench, "z").member_epoch > first
+    assert bench.commit(8, partition=0, **late) is ErrorCode.STALE_MEMBER_EPOCH
+    assert bench.txn_commit(7, 9, partition=0, **late) is ErrorCode.ILLEGAL_GENERATION
+
+
 def test_fetching_offsets_with_a_stale_epoch_is_refused(bench):
     epoch = bench.beat("a").member_epoch
     assert bench.do(OffsetFetch("g", (), "a", epoch)).error is NONE

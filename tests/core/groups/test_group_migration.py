@@ -54,6 +54,19 @@ def test_the_first_consumer_member_turns_the_group_over(bench, classic):
     assert reply.assignment == {}, "the old member still has everything"
 
 
+def test_a_member_that_misses_the_way_down_and_up_again_reads_on_but_cannot_commit(bench, classic):
+    """As in Kafka: the group turns back with its target, which then counts as what members have."""
+    bench.beat("new")
+    bench.beat("new", -1)
+    assert bench.beat("newer").assignment, "what the old member has not given up"
+
+    mine = {"member_id": classic.member_id, "generation": classic.generation}
+    assert bench.commit(5, **mine) is ErrorCode.ILLEGAL_GENERATION
+    assert bench.txn_commit(7, 6, **mine) is ErrorCode.ILLEGAL_GENERATION
+    beat = bench.heartbeat(classic.member_id, classic.generation)
+    assert beat.error is ErrorCode.ILLEGAL_GENERATION, "it abandons all it has"
+
+
 def test_the_group_is_of_the_new_kind_after_a_restart_too(bench, classic):
     bench.beat("new")
     before = bench.consumer()
