@@ -10,6 +10,7 @@ from run import Mutant, main
 TRANSACTIONS = "semel/core/client/transactions"
 MEMBERSHIP = "semel/core/client/consumer_membership.py"
 FETCHING = "semel/core/client/fetching.py"
+COMMITTED = "semel/wire/batches/committed.py"
 JUDGES = {
     "decisions": ["tests/core/client"],
     "worlds": [
@@ -157,14 +158,14 @@ MUTANTS = (
     ),
     Mutant(
         "aborted records are shown",
-        FETCHING,
-        "        if batch.is_transactional and batch.producer_id in void:",
-        "        if False:",
+        COMMITTED,
+        "        elif batch.is_transactional and batch.producer_id in doomed:",
+        "        elif False:",
     ),
     Mutant(
         "after an abort the producer stays void",
-        FETCHING,
-        "                void.discard(batch.producer_id)",
+        COMMITTED,
+        "                doomed.discard(batch.producer_id)",
         "                pass",
     ),
 )

@@ -51,6 +51,12 @@ MUTANTS = (
         "    if epoch > owner_epoch:",
     ),
     Mutant(
+        "a partition is taken for included whatever the epoch",
+        f"{CORE}/partitions.py",
+        "        and refusal(txn, producer_id, epoch) is None",
+        "        and txn.producer_id == producer_id",
+    ),
+    Mutant(
         "version 1 ends whatever the epoch",
         f"{CORE}/ending.py",
         "    if command.epoch != owner_epoch:",
@@ -107,8 +113,8 @@ MUTANTS = (
     Mutant(
         "the next producer id is forgotten on completion",
         f"{CORE}/ending.py",
-        "    producer_id, epoch = txn.owner\n    done",
-        "    producer_id, epoch = txn.producer_id, txn.epoch\n    done",
+        "    producer_id, epoch = txn.owner\n    handed_on",
+        "    producer_id, epoch = txn.producer_id, txn.epoch\n    handed_on",
     ),
     Mutant(
         "partitions of the last transaction are carried into the next",

@@ -23,8 +23,20 @@ MUTANTS = (
     Mutant(
         "a reply leaves before its record is durable",
         RUNTIME,
-        "        if self._ticket.durable:\n            self._run(decision)",
-        "        if True:\n            self._run(decision)",
+        "        if not self._ticket.durable:\n            return self._wait(command, decision)\n",
+        "",
+    ),
+    Mutant(
+        "what was put off is lost when another record is written",
+        RUNTIME,
+        "        return self._encode(put_off.values()) + entries if put_off else entries",
+        "        return entries",
+    ),
+    Mutant(
+        "what was put off is written behind the record that took its place",
+        RUNTIME,
+        "        return self._encode(put_off.values()) + entries if put_off else entries",
+        "        return entries + self._encode(put_off.values())",
     ),
     Mutant(
         "those who wait for a failed append are never answered",

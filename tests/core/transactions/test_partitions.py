@@ -3,6 +3,7 @@
 import pytest
 
 from semel.core.transactions.commands import AddPartitions, VerifyPartitions
+from semel.core.transactions.partitions import includes
 from semel.core.transactions.states import TxnState
 from semel.wire.errors import ErrorCode as E
 
@@ -10,7 +11,11 @@ PAYMENTS, ORDERS = ("payments", 0), ("orders", 3)
 
 
 def verify(case, *partitions, producer_id=7, epoch=0):
-    return case.do(VerifyPartitions("etl", producer_id, epoch, frozenset(partitions))).reply
+    """The coordinator's answer, with which the short way to ask must agree."""
+    reply = case.do(VerifyPartitions("etl", producer_id, epoch, frozenset(partitions))).reply
+    for partition, error in reply.by_partition.items():
+        assert includes(case.txn, producer_id, epoch, partition) == (error is E.NONE)
+    return reply
 
 
 def test_the_first_partition_begins_the_transaction(empty):
@@ -93,6 +98,9 @@ class TestVerifying:
     def test_a_transaction_that_is_ending_takes_nothing_more(self, ongoing):
         ongoing.commit()
         assert verify(ongoing, PAYMENTS).by_partition == {PAYMENTS: E.CONCURRENT_TRANSACTIONS}
+
+    def test_an_unknown_id_includes_nothing(self):
+        assert not includes(None, 7, 0, PAYMENTS)
 
     def test_zombies_and_strangers(self, ongoing):
         fenced, unknown = E.PRODUCER_FENCED, E.INVALID_PRODUCER_ID_MAPPING
