@@ -2,7 +2,7 @@
 
 A workload is a function of a bootstrap address that returns how much it did (records, megabytes,
 transactions). Rounds alternate between the brokers, so that whatever else the machine does hits
-both; the first rounds warm both up and are not counted.
+both; the first rounds warm both up and are not counted. A round begins when both are idle.
 
 Both keep their logs in memory where the machine has a memory file system: the brokers are compared,
 not the disk, which durability `os` would only reach later, in somebody else's round. For the same
@@ -33,6 +33,10 @@ RESULTS = Path(__file__).parent / "results.jsonl"
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 MEMORY_FILES = Path("/dev/shm")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+LOOK_SECONDS = 0.3
+LONGEST_REST_SECONDS = 6.0
+#: Of one core, below which brokers count as idle: what an idle Apache Kafka takes, and one tick.
+IDLE_SHARE = 0.05
 
 
 @dataclass
@@ -135,6 +139,7 @@ def measure(
     for number in range(warm_up + rounds):
         for side, result in zip(sides, measured, strict=True):
             touch_memory(megabytes)
+            rest(sides)
             cpu, began = side.cpu_seconds(), time.perf_counter()
             work = workload(side)
             seconds = work.seconds or time.perf_counter() - began
@@ -146,6 +151,17 @@ def measure(
     for side, result in zip(sides, measured, strict=True):
         result.memory_mb = side.memory_mb()
     return measured
+
+
+def rest(sides: list[Side]) -> None:
+    """Wait until no broker works off an earlier round: a JVM goes on compiling and collecting for a
+    second or two, on cores that would be missing in the round of the other."""
+    deadline = time.monotonic() + LONGEST_REST_SECONDS
+    worked = True
+    while worked and time.monotonic() < deadline:
+        before = sum(side.cpu_seconds() for side in sides)
+        time.sleep(LOOK_SECONDS)
+        worked = sum(side.cpu_seconds() for side in sides) - before > IDLE_SHARE * LOOK_SECONDS
 
 
 class Report:
