@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from semel.net.connection import FIRST_CHUNK, SCRATCH_SIZE, Connection
 from semel.net.listener import ListenerLimits
+from semel.net.watching import serve
 
 
 async def test_requests_sent_at_once_are_answered_in_order(start, connect, answer):
@@ -252,7 +253,7 @@ def test_requests_and_answers_are_the_same_however_the_stream_is_cut(loop, answe
             end = position + cut if cut else ends[bisect_right(ends, position)]
             position += theirs.send(stream[position:end])
             while select.select([ours], [], [], 0)[0]:
-                connection.readable()
+                serve(connection)
             turn += 1
             if turn % 3 == 0:
                 echo.fill()

@@ -57,6 +57,60 @@ def test_connections_are_served_without_a_turn_of_asyncio_each(loop, restless):
     assert loop.run_until_complete(for_a_while) < 5
 
 
+class Asking:
+    """A connection with something to read, once, that is answered."""
+
+    def __init__(self, ours, story, answer):
+        self.ours, self.story, self.answer = ours, story, answer
+
+    def readable(self):
+        self.story.append(f"read {self.ours.recv(1).decode()}")
+        return self.answer
+
+    def send(self, answer):
+        self.story.append(f"send {answer}")
+        if isinstance(answer, Exception):
+            raise answer
+
+
+@pytest.fixture
+def ask(loop):
+    """Ask with one letter on a connection of its own, to be answered so."""
+    pairs = []
+
+    def ask(letter, story, answer):
+        ours, theirs = socket.socketpair()
+        pairs.append((ours, theirs))
+        theirs.send(letter)
+        loop.direct.watch(ours.fileno(), Asking(ours, story, answer))
+
+    yield ask
+    for ours, theirs in pairs:
+        loop.direct.forget(ours.fileno())
+        ours.close()
+        theirs.close()
+
+
+def test_what_is_ready_together_is_answered_when_all_of_it_was_read(loop, ask):
+    story = []
+    ask(b"a", story, "A")
+    ask(b"b", story, None)
+    ask(b"c", story, "C")
+    loop.run_until_complete(asyncio.sleep(0.01))
+    assert story == ["read a", "read b", "read c", "send A", "send C"]
+
+
+def test_one_that_cannot_be_answered_does_not_keep_the_others_from_it(loop, ask):
+    story, told = [], []
+    loop.set_exception_handler(lambda loop, context: told.append(context["exception"]))
+    broken = RuntimeError("broken")
+    ask(b"a", story, broken)
+    ask(b"b", story, "B")
+    loop.run_until_complete(asyncio.sleep(0.01))
+    assert story[-1] == "send B"
+    assert told == [broken]
+
+
 def test_a_timer_is_due_while_connections_are_busy(loop, restless):
     loop.run_until_complete(asyncio.sleep(0.01))
     assert restless.told

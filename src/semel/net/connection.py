@@ -144,28 +144,32 @@ class Connection:
 
     # Reading
 
-    def readable(self) -> None:
-        """Something came. The short way; what does not fit it is handed to the long one."""
+    def readable(self) -> Any:
+        """Something came. The short way, whose answer is for `send`; what does not fit it is handed
+        to the long one."""
         if not self._at_rest:
             self._read_on()
-            return
+            return None
         host = self._host
         scratch = host.scratch
         try:
             count = self._socket.recv_into(scratch)
         except OSError as problem:
             self._not_read(problem)
-            return
+            return None
         (size,) = read_length(scratch)
         if not 0 < size == count - 4 <= host.limits.max_frame_size:
             self._take_in(count)
-            return
+            return None
         self.is_active = True
         self._request_size = size
         answer = host.receive(self, scratch[4:count])
         if answer is None or answer.regions:
             self._conclude(answer)
-            return
+            return None
+        return answer
+
+    def send(self, answer: Any) -> None:
         try:
             sent = self._socket.send(answer)
         except OSError:  # what it means is found out the long way

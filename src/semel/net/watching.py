@@ -4,8 +4,10 @@ asyncio makes a handle of every event, queues it and runs it in a context, and a
 own layers: together half of what a small request costs. `ServerLoop` is asyncio's loop over a
 selector that calls watched connections itself, from within `select`, again and again until there is
 something for asyncio to do (callbacks, timers, other descriptors: also signals and calls from other
-threads, which come through a pipe). In a loop of somebody else's (`async with Broker()` within an
-application), or without epoll, connections are told through `add_reader`.
+threads, which come through a pipe). Answers to what is found ready in one look are sent after all
+of it was served: each one wakes a client, who likes to take our core, and leaves cold caches. In a
+loop of somebody else's (`async with Broker()` within an application), or without epoll, connections
+are told through `add_reader`.
 """
 
 from __future__ import annotations
@@ -19,10 +21,15 @@ from typing import Any, Protocol
 
 EPOLLIN = getattr(select, "EPOLLIN", 1)  # not everywhere, but then not used either
 EPOLLOUT = getattr(select, "EPOLLOUT", 4)
+#: How many are served in one look: the first of them waits for the last.
+MOST_AT_ONCE = 32
 
 
 class Watched(Protocol):
-    def readable(self) -> None: ...
+    def readable(self) -> Any:
+        """Take what came. What is returned, unless None, is given to `send` soon after."""
+
+    def send(self, answer: Any) -> None: ...
     def writable(self) -> None: ...
 
 
@@ -54,11 +61,11 @@ class LoopWatcher:
 
     def watch(self, fd: int, watched: Watched) -> None:
         self._watched[fd] = watched
-        self._loop.add_reader(fd, watched.readable)
+        self._loop.add_reader(fd, serve, watched)
 
     def want(self, fd: int, reading: bool, writing: bool) -> None:
         if reading:
-            self._loop.add_reader(fd, self._watched[fd].readable)
+            self._loop.add_reader(fd, serve, self._watched[fd])
         else:
             self._loop.remove_reader(fd)
         if writing:
@@ -70,6 +77,13 @@ class LoopWatcher:
         if self._watched.pop(fd, None) is not None:
             self._loop.remove_reader(fd)
             self._loop.remove_writer(fd)
+
+
+def serve(watched: Watched) -> None:
+    """One alone, without waiting for others."""
+    answer = watched.readable()
+    if answer is not None:
+        watched.send(answer)
 
 
 class ServerLoop(asyncio.SelectorEventLoop):
@@ -112,19 +126,27 @@ class DirectSelector(selectors.BaseSelector):
         """
         loop = self._loop
         usual: list[tuple[selectors.SelectorKey, int]] = []
-        while events := self._epoll.poll(timeout):
+        while events := self._epoll.poll(timeout, MOST_AT_ONCE):
+            answers = []
             for fd, event in events:
                 watched = self._watched.get(fd)
                 if watched is not None:
                     try:
-                        if event == EPOLLIN:
-                            watched.readable()
-                        else:
-                            self._tell(watched, event)
+                        answer = (
+                            watched.readable() if event == EPOLLIN else self._tell(watched, event)
+                        )
                     except Exception as problem:
                         self._report(watched, problem)
+                    else:
+                        if answer is not None:
+                            answers.append((watched, answer))
                 elif fd == self._usual_fd:
                     usual = self._usual.select(0)
+            for watched, answer in answers:
+                try:
+                    watched.send(answer)
+                except Exception as problem:
+                    self._report(watched, problem)
             if usual or loop._ready or timeout == 0:
                 break
             if timers := loop._scheduled:
@@ -133,11 +155,10 @@ class DirectSelector(selectors.BaseSelector):
                     break
         return usual
 
-    def _tell(self, watched: Watched, event: int) -> None:
+    def _tell(self, watched: Watched, event: int) -> Any:
         if event & EPOLLOUT:
             watched.writable()
-        if event & ~EPOLLOUT:
-            watched.readable()
+        return watched.readable() if event & ~EPOLLOUT else None
 
     def _report(self, watched: Watched, problem: Exception) -> None:
         self._loop.call_exception_handler({"message": f"{watched!r} failed", "exception": problem})
