@@ -209,10 +209,15 @@ class QuietSum(Sum):
         return Decision(decision.reply, decision.records) if quiet else decision
 
 
-async def test_what_is_put_off_is_seen_at_once_and_written_with_the_next(broker):
+def quiet(broker):
     bench = Bench(broker)
     bench.shard._new_machine = QuietSum
     bench.shard.load()
+    return bench
+
+
+async def test_what_is_put_off_is_seen_at_once_and_written_with_the_next(broker):
+    bench = quiet(broker)
     start = bench.partition.log.next_offset
     bench.shard.submit_lazily(AddQuietly(5), b"another")
     assert bench.shard.submit(Look()) == 5
@@ -229,9 +234,7 @@ async def test_what_is_put_off_is_seen_at_once_and_written_with_the_next(broker)
 
 
 async def test_what_is_put_off_and_then_said_anew_is_not_written(broker):
-    bench = Bench(broker)
-    bench.shard._new_machine = QuietSum
-    bench.shard.load()
+    bench = quiet(broker)
     start = bench.partition.log.next_offset
     bench.shard.submit_lazily(AddQuietly(5), b"total")
     bench.shard.submit(Add(1))

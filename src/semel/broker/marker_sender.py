@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Protocol
 from semel.core.partition.admission import Refusal
 from semel.core.transactions.commands import WriteMarkers
 from semel.core.transactions.markers import MarkersOwed, Verdict
-from semel.core.transactions.states import PREPARE_COMMIT
 from semel.core.transactions.transaction import TopicPartition, Transaction
 from semel.store.interface import DURABLE, Ticket
 from semel.wire.errors import ErrorCode
@@ -43,7 +42,7 @@ def marker_of(prepared: Transaction, coordinator_epoch: int) -> MarkerFields:
     return (
         prepared.producer_id,
         prepared.epoch,
-        prepared.state is PREPARE_COMMIT,
+        prepared.committing,
         coordinator_epoch,
         prepared.client_version,
     )

@@ -65,7 +65,7 @@ def forced_abort(
 def markers_written(txn: Transaction | None, command: MarkersWritten, now_ms: int) -> Decision:
     if txn is None or txn is not command.prepared:
         return Decision()  # reported twice, or late: another transaction has begun
-    state = COMPLETE_COMMIT if txn.state is PREPARE_COMMIT else COMPLETE_ABORT
+    state = COMPLETE_COMMIT if txn.committing else COMPLETE_ABORT
     if txn.next_producer_id == NO_PRODUCER_ID:
         return Decision(records=(txn.moved(state, now_ms, partitions=NO_PARTITIONS),))
     producer_id, epoch = txn.owner
