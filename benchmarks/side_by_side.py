@@ -8,6 +8,10 @@ Both keep their logs in memory where the machine has a memory file system: the b
 not the disk, which durability `os` would only reach later, in somebody else's round. For the same
 reason a workload of many megabytes asks for memory beforehand: a virtual machine gets its pages
 from the host on first touch, which costs more than the brokers do.
+
+Each broker has a session of its own, as a service or a container has: Linux shares the cores first
+between sessions, then between a session's threads. In the session of the clients a broker of one
+thread stands in a queue with fifty of theirs.
 """
 
 import json
@@ -110,8 +114,8 @@ def both_brokers(
     """`kafkas` are settings of Apache Kafka alone."""
     with (
         in_memory(),
-        ApacheKafka((settings or {}) | (kafkas or {}), heap="1g") as kafka,
-        SemelProcess(settings) as semel,
+        ApacheKafka((settings or {}) | (kafkas or {}), heap="1g", own_session=True) as kafka,
+        SemelProcess(settings, own_session=True) as semel,
     ):
         assert kafka.process is not None
         yield [

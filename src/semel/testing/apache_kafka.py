@@ -103,11 +103,18 @@ def kafka_tool(
 
 
 class ApacheKafka:
-    """One Apache Kafka node; `settings` override or add lines of its server.properties."""
+    """One Apache Kafka node; `settings` override or add lines of its server.properties.
+    `own_session` as for `SemelProcess`."""
 
-    def __init__(self, settings: dict[str, str] | None = None, heap: str = "512m") -> None:
+    def __init__(
+        self,
+        settings: dict[str, str] | None = None,
+        heap: str = "512m",
+        own_session: bool = False,
+    ) -> None:
         self.settings = settings or {}
         self.heap = heap
+        self.own_session = own_session
         self.port = free_port()
         self.directory = Path(tempfile.mkdtemp(prefix="apache-kafka-"))
         # As in Kafka's Uuid, none begins with a dash: its tools would take it for an option.
@@ -145,7 +152,9 @@ class ApacheKafka:
         log = (self.directory / "server.log").open("ab")
         command = [*_java(self.directory, "info", self.heap), "kafka.Kafka", str(self._properties)]
         with log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=self.own_session
+            )
 
     def wait(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S

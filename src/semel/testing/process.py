@@ -21,16 +21,19 @@ START_TIMEOUT_S = 30
 
 
 class SemelProcess:
-    """`settings` are Kafka's names, as `semel serve --set name=value` takes them."""
+    """`settings` are Kafka's names, as `semel serve --set name=value` takes them. With
+    `own_session` it is a stranger to the terminal, and to the kernel's scheduler, as a service."""
 
     def __init__(
         self,
         settings: dict[str, str] | None = None,
         data: Path | None = None,
         flags: tuple[str, ...] = (),
+        own_session: bool = False,
     ) -> None:
         self.settings = settings or {}
         self.flags = flags
+        self.own_session = own_session
         self.port = free_port()
         self._scratch = Path(tempfile.mkdtemp(prefix="semel-"))
         self.data = data or self._scratch / "data"
@@ -64,7 +67,9 @@ class SemelProcess:
         command += ["--port", str(self.port), *self.flags]
         command += [f"--set={name}={value}" for name, value in self.settings.items()]
         with (self._scratch / "broker.log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=self.own_session
+            )
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._listens():
             if self.process.poll() is not None or time.monotonic() > deadline:
