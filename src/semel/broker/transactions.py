@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 from semel.broker.marker_sender import Debt, MarkerSender
@@ -65,6 +65,7 @@ class Transactions:
         self._loader = ShardLoader(broker)
         self._unflushed: set[Shard] = set()
         self._completions: dict[str, asyncio.Future[None]] = {}
+        self._debts: dict[str, Debt] = {}
 
     # Life
 
@@ -161,6 +162,13 @@ class Transactions:
             return ""
         return self.timeline.why(producer_id, epoch) or ""
 
+    def involved(self, txn: Transaction) -> Set[TopicPartition]:
+        """The partitions of a transaction; of one that is ending, those that still owe a marker."""
+        debt = self._debts.get(txn.transactional_id)
+        if debt is None or debt.owed.order.prepared is not txn:
+            return txn.partitions
+        return debt.owed.partitions
+
     def known(self) -> Iterator[Transaction]:
         """Every transaction of every loaded shard."""
         for shard in self.shards:
@@ -212,9 +220,12 @@ class Transactions:
             still_coordinator=lambda: shard.machine is machine,
             on_paid=lambda order: self._complete(shard, order.prepared),
         )
+        self._debts[order.prepared.transactional_id] = debt
         self.markers.send(debt, left)
 
     def _complete(self, shard: Shard, prepared: Transaction) -> None:
+        if self._debts:
+            self._debts.pop(prepared.transactional_id, None)
         shard.submit_lazily(MarkersWritten(prepared), encode_key(prepared.transactional_id))
         if not self._unflushed:
             self.broker.loop.call_later(FLUSH_SECONDS, self._flush)
@@ -265,6 +276,7 @@ class Transactions:
             for shard in self.shards:
                 shard.unload()
             self.shards = []
+            self._debts.clear()
 
     def topic_configured(self, topic: Topic) -> None:
         pass

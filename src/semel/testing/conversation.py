@@ -63,6 +63,7 @@ class Conversation:
         suffix = uuid.uuid4().hex[:12]
         self.topic, self.group, self.transactional_id = f"t-{suffix}", f"g-{suffix}", f"x-{suffix}"
         self.transcript: list[str] = []
+        self.last_error: ErrorCode | None = None
         self._producers: dict[int, str] = {-1: "none"}
         self._sequences: dict[tuple[Session, int], int] = {}
         topic = CreateTopicsRequest.CreatableTopic(
@@ -151,8 +152,9 @@ class Conversation:
         key = (session, partition)
         first = self._sequences.get(key, 0) if sequence is None else sequence
         builder = BatchBuilder()
+        now_ms = time.time_ns() // 1_000_000  # older records might fall to retention meanwhile
         for _ in range(count):
-            builder.append(None, value, 1_000)
+            builder.append(None, value, now_ms)
         batch = builder.build(
             producer_id=session.producer_id,
             producer_epoch=session.epoch,
@@ -171,6 +173,8 @@ class Conversation:
         if result.error_code == 0:
             self._sequences[key] = first + count
         shown = f"{self._show(session)} p{partition} seq {first}+{count}"
+        if not transactional:
+            shown += " outside"
         self._tell("Produce", version, shown, result.error_code, result.base_offset)
         error: int = result.error_code
         return error
@@ -365,14 +369,27 @@ class Conversation:
 
     def wait_for(self, state: str) -> None:
         """Wait until the transaction is in this state: timers differ, their outcome must not."""
-        deadline = time.monotonic() + SETTLE_TIMEOUT_S
+        found = self._wait_until(lambda found: found == state, SETTLE_TIMEOUT_S)
+        if found != state:
+            raise TimeoutError(f"still {found}, not {state}")
+
+    def settles(self, within_s: float = 2.0) -> bool:
+        """Wait until no transaction is between its decision and its markers."""
+        found = self._wait_until(lambda found: not found.startswith("Prepare"), within_s)
+        if found.startswith("Prepare"):
+            self._tell("DescribeTransactions", 0, "", f"stays {found}")
+            return False
+        return True
+
+    def _wait_until(self, wanted: Callable[[str], bool], within_s: float) -> str:
+        """The transaction's state, once it is wanted or time is up."""
+        deadline = time.monotonic() + within_s
         request = DescribeTransactionsRequest(transactional_ids=[self.transactional_id])
         while True:
             [found] = self.client.ask(request, 0).transaction_states
-            if found.transaction_state == state:
-                return
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"still {found.transaction_state}, not {state}")
+            state: str = found.transaction_state
+            if wanted(state) or time.monotonic() > deadline:
+                return state
             time.sleep(0.02)
 
     def close(self) -> None:
@@ -434,7 +451,8 @@ class Conversation:
 
     def _tell(self, api: str, version: int, asked: str, *answered: Any) -> None:
         code, *rest = answered
-        shown = ErrorCode.of(code).name if isinstance(code, int) else code
+        self.last_error = ErrorCode.of(code) if isinstance(code, int) else None
+        shown = code if self.last_error is None else self.last_error.name
         self.transcript.append(f"{api} v{version} {asked} -> {shown} {rest or ''}".rstrip())
 
 

@@ -276,6 +276,24 @@ class TestWriteTxnMarkers:
         error = await self.write(ready, commit=True, epoch=0, topic="nowhere")
         assert error == E.UNKNOWN_TOPIC_OR_PARTITION
 
+    async def test_nobodys_marker_is_not_written(self, broker, ready):
+        assert await self.write(ready, commit=False, epoch=-1) == E.INVALID_PRODUCER_EPOCH
+        ready.producer_id = -1
+        assert await self.write(ready, commit=False, epoch=0) == E.INVALID_PRODUCER_ID_MAPPING
+        assert broker.partitions.find("t", 0).log.next_offset == 0
+
+    async def test_a_transaction_that_cannot_end_names_the_partitions_without_a_marker(self, ready):
+        await ready.create_topic("other")
+        await ready.add("other")
+        await ready.add()
+        await ready.produce()
+        assert await self.write(ready, commit=False, epoch=0, coordinator_epoch=5) == 0
+        await ready.end(True)
+        request = DescribeTransactionsRequest(transactional_ids=["etl"])
+        [found] = (await ready.ask(request, 0)).transaction_states
+        assert found.transaction_state == "PrepareCommit"
+        assert [(topic.topic, topic.partitions) for topic in found.topics] == [("t", [0])]
+
 
 class TestSeeing:
     async def test_listing_by_state_and_unknown_filters(self, ready):

@@ -60,17 +60,31 @@ def _write(
         marker.coordinator_epoch,
         marker.transaction_version,
     )
+    nobody = _nobodys(marker)
     for topic in marker.topics:
         topic_result = TopicResult(name=topic.name)
         result.topics.append(topic_result)
         for index in topic.partition_indexes:
-            written = ctx.transactions.markers.append_here(topic.name, index, fields)
+            written = nobody or ctx.transactions.markers.append_here(topic.name, index, fields)
             error = written.error if isinstance(written, Refusal) else ErrorCode.NONE
             partition_result = PartitionResult(partition_index=index, error_code=error)
             topic_result.partitions.append(partition_result)
             if not isinstance(written, Refusal):
                 _remember(ctx, marker)
                 yield partition_result, written
+
+
+def _nobodys(marker: Marker) -> Refusal | None:
+    """A marker of no producer (Kafka: UNKNOWN_SERVER_ERROR): no batch may be written so."""
+    if marker.producer_id < 0:
+        return Refusal(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"There is no producer id {marker.producer_id}."
+        )
+    if marker.producer_epoch < 0:
+        return Refusal(
+            ErrorCode.INVALID_PRODUCER_EPOCH, f"There is no epoch {marker.producer_epoch}."
+        )
+    return None
 
 
 def _remember(ctx: Context, marker: Marker) -> None:

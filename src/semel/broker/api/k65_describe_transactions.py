@@ -2,7 +2,8 @@
 
 Who may:   DESCRIBE on the TransactionalId; partitions of topics that it may not DESCRIBE are
            left out.
-Answers:   from memory, once what it tells is durable.
+Answers:   from memory, once what it tells is durable. Of a transaction that is ending it names the
+           partitions whose marker is not written yet, as Kafka does.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def _state(ctx: Context, name: str, found: Found) -> State:
         return State(transactional_id=name, error_code=found.error)
     [txn] = found.transactions
     topics: dict[str, TopicData] = {}
-    for topic, index in sorted(txn.partitions):
+    for topic, index in sorted(ctx.transactions.involved(txn)):
         if ctx.may("DESCRIBE", "TOPIC", topic):
             topics.setdefault(topic, TopicData(topic=topic)).partitions.append(index)
     return State(
