@@ -38,11 +38,14 @@ class ShardLoader:
             timer.cancel()
 
     def loaded(self, shard: Shard) -> Shard:
-        """The shard, loaded if that is quick; otherwise it says that it is loading."""
+        """The shard, loaded if that is quick; otherwise it says that it is loading, or that there
+        is no coordinator while its disk is broken."""
         partition = shard.partition
-        if shard.machine is not None or shard in self._loading or partition.log.offline is not None:
+        if shard.machine is not None or shard in self._loading:
             return shard
-        if partition.log.size <= LOAD_AT_ONCE_BYTES:
+        if partition.log.offline is not None:
+            self.bring_back(shard)
+        elif partition.log.size <= LOAD_AT_ONCE_BYTES:
             try:
                 shard.load()
             except StorageError as problem:

@@ -167,6 +167,28 @@ async def test_a_disk_that_keeps_failing_is_tried_again_until_it_is_back(
     assert (await peer.end(True)).error_code == 0
 
 
+async def test_a_coordinator_whose_disk_failed_at_the_start_is_loaded_without_being_asked(
+    disk, start_broker, new_peer, until, monkeypatch
+):
+    """Otherwise nobody would end the transactions that it left open: readers would wait forever."""
+    monkeypatch.setattr(shards, "RELOAD_SECONDS", 0.001)
+    broker = await start_broker()
+    peer = await new_peer(broker)
+    await peer.create_topic()
+    await peer.init(timeout_ms=1)
+    await peer.add()
+    await peer.produce(b"open")
+    await broker.stop()
+    disk.fail("open", BROKEN, "__transaction_state-")
+    broker = await start_broker(
+        **{"transaction_abort_timed_out_transaction_cleanup_interval_ms": 5}
+    )
+    partition = broker.partitions.find("t", 0)
+    assert partition.last_stable_offset == 0
+    disk.heal()
+    await until(lambda: partition.last_stable_offset == 2)
+
+
 async def test_a_marker_that_has_to_wait_is_told_once(
     disk, start_broker, new_peer, until, caplog, monkeypatch
 ):
