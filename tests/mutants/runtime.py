@@ -114,8 +114,14 @@ MUTANTS = (
     Mutant(
         "a shard whose log cannot be read is given up for good",
         "semel/broker/shards.py",
-        "        self.bring_back(shard)\n",
-        "        pass\n",
+        '"why": str(problem)})\n        self.bring_back(shard)',
+        '"why": str(problem)})',
+    ),
+    Mutant(
+        "a shard whose disk is broken when it is loaded waits to be asked for",
+        "semel/broker/shards.py",
+        "            self.bring_back(shard)\n        elif",
+        "            pass\n        elif",
     ),
 )
 
