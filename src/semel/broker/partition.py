@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 from semel.broker.catalog import Topic
 from semel.broker.partition_loading import load_state, write_snapshot
 from semel.broker.recoding import Recoding
+from semel.core.machine import LogEntry
 from semel.core.partition.admission import Limits, Refusal, refusal
 from semel.core.partition.producers import Duplicate
 from semel.core.partition.snapshots import encode_aborted
@@ -174,9 +175,7 @@ class Partition:
             stamp_append_time(batch, now_ms)
         return self._write(batch, append_time_ms, now_ms)
 
-    def append_plain(
-        self, records: Sequence[tuple[bytes | None, bytes | None]], now_ms: int
-    ) -> Appended | Refusal:
+    def append_plain(self, records: Sequence[LogEntry], now_ms: int) -> Appended | Refusal:
         """A coordinator's records outside any transaction: nothing to judge, and built in place."""
         base_offset = self.log.next_offset
         leader_epoch = self.topic.leader_epochs[self.index]

@@ -214,19 +214,19 @@ class Shard:
     def _append_run(
         self, run: list[LogEntry], now_ms: int, guard: Guard | None = None
     ) -> Refusal | None:
-        pairs = [entry[:2] for entry in run]
         _, _, producer_id, epoch = run[0]
         if producer_id == NO_PRODUCER_ID:
-            appended = self.partition.append_plain(pairs, now_ms)
+            appended = self.partition.append_plain(run, now_ms)
         else:
-            batch = _transactional_batch(pairs, now_ms, producer_id, epoch)
+            batch = _transactional_batch(run, now_ms, producer_id, epoch)
             appended = self.partition.append_internal(batch, guard)
         if isinstance(appended, Refusal):
             if appended.error is not ErrorCode.KAFKA_STORAGE_ERROR:
                 return appended
             self._give_up(appended.message)
             return Refusal(self.error, appended.message)
-        self._take(appended.ticket)
+        if appended.ticket is not self._ticket:  # under `os` there is but one
+            self._take(appended.ticket)
         return None
 
     def _with_put_off(self, entries: list[LogEntry]) -> list[LogEntry]:
@@ -320,10 +320,10 @@ def _runs(entries: list[LogEntry]) -> list[list[LogEntry]]:
 
 
 def _transactional_batch(
-    pairs: list[tuple[bytes | None, bytes | None]], now_ms: int, producer_id: int, epoch: int
+    run: list[LogEntry], now_ms: int, producer_id: int, epoch: int
 ) -> bytearray:
     return build_few(
-        pairs,
+        run,
         now_ms,
         attributes=Attribute.TRANSACTIONAL,
         producer_id=producer_id,

@@ -53,10 +53,12 @@ def handle(ctx: Context, request: AddPartitionsToTxnRequest, version: int) -> An
 
     def respond(reply: Any) -> AddPartitionsToTxnResponse:
         outcome = _outcome(reply, version)
-        return AddPartitionsToTxnResponse(
-            results_by_topic_v3_and_below=_results(topics, outcome),
-            cause=_cause(ctx, holder, outcome),
+        response = AddPartitionsToTxnResponse(
+            results_by_topic_v3_and_below=_results(topics, outcome)
         )
+        if outcome and isinstance(outcome, ErrorCode):  # nobody is fenced from some partitions
+            response.cause = ctx.transactions.why(outcome, *holder[1:])
+        return response
 
     return when(_add(ctx, holder, topics, version), respond)
 
@@ -110,14 +112,6 @@ def _outcome(reply: Any, version: int) -> Outcome:
     if isinstance(reply, Reply):
         return fenced_for(reply.error, version, FENCED_SINCE)
     return reply.by_partition if isinstance(reply, PartitionErrors) else reply
-
-
-def _cause(ctx: Context, holder: Holder, outcome: Outcome) -> str:
-    if not isinstance(outcome, ErrorCode):
-        return ""  # no producer is fenced from some of its partitions
-    _, producer_id, epoch = holder
-    why: str = ctx.transactions.why(outcome, producer_id, epoch)
-    return why
 
 
 def _impossible(

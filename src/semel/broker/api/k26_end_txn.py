@@ -38,10 +38,12 @@ def handle(ctx: Context, request: EndTxnRequest, version: int) -> Any:
 
     def respond(reply: Reply) -> EndTxnResponse:
         transactions.counts.ended(reply.error, (perf_counter() - began) * 1000)
-        response = EndTxnResponse(
-            error_code=fenced_for(reply.error, version, FENCED_SINCE),
-            cause=transactions.why(reply.error, request.producer_id, request.producer_epoch),
-        )
+        response = EndTxnResponse()
+        if reply.error:
+            response.error_code = fenced_for(reply.error, version, FENCED_SINCE)
+            response.cause = transactions.why(
+                reply.error, request.producer_id, request.producer_epoch
+            )
         if version >= EPOCH_BUMP_SINCE:
             response.producer_id, response.producer_epoch = reply.producer_id, reply.epoch
         return response

@@ -60,7 +60,7 @@ class Coordinator:
             return
         old = self.transactions.get(transactional_id)
         # Not MOVES: `moved` has checked those, and a compacted log has gaps. Epochs only grow.
-        assert old is None or record.producer_id != old.producer_id or record.epoch >= old.epoch
+        assert old is None or record.epoch >= old.epoch or record.producer_id != old.producer_id
         self.transactions[transactional_id] = record
         if record.state is ONGOING:
             self.open_ids.add(transactional_id)

@@ -33,17 +33,21 @@ _NO_PARTITIONS_AT_ALL = b"\0"  # null: an empty transaction has not even an empt
 
 
 def encode(txn: Transaction) -> LogEntry:
-    key = encode_key(txn.transactional_id)
-    state = txn.state
+    # All at once: a named tuple's fields cost a look into its class each.
+    (
+        name, producer_id, epoch, timeout_ms, state, partitions, started_at_ms, updated_at_ms,
+        previous_producer_id, next_producer_id, next_epoch, client_version, _, _,
+    ) = txn  # fmt: skip
+    key = encode_key(name)
     if state is DEAD:
         return LogEntry(key, None)
-    partitions = _NO_PARTITIONS_AT_ALL if state is EMPTY else _encode_partitions(txn.partitions)
-    head = _HEAD.pack(VALUE_VERSION, txn.producer_id, txn.epoch, txn.timeout_ms, state)
-    times = _TIMES.pack(txn.updated_at_ms, txn.started_at_ms)
-    tags = _encode_tags(
-        txn.previous_producer_id, txn.next_producer_id, txn.next_epoch, txn.client_version
+    value = (
+        _HEAD.pack(VALUE_VERSION, producer_id, epoch, timeout_ms, state),
+        _NO_PARTITIONS_AT_ALL if state is EMPTY else _encode_partitions(partitions),
+        _TIMES.pack(updated_at_ms, started_at_ms),
+        _encode_tags(previous_producer_id, next_producer_id, next_epoch, client_version),
     )
-    return LogEntry(key, b"".join((head, partitions, times, tags)))
+    return LogEntry(key, b"".join(value))
 
 
 @lru_cache(maxsize=1 << 12)  # the same from one transaction of a producer to its next
