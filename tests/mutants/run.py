@@ -19,7 +19,8 @@ JUDGES = {
     "decisions": ["tests/core/transactions"],
     "worlds": ["tests/simulation/test_transaction_worlds.py"],
 }
-SEEDS = os.environ.get("SEMEL_SEEDS", "100")
+SEEDS = 100
+"""Worlds that judge a mutant, unless SEMEL_SEEDS says otherwise."""
 
 Judges = dict[str, list[str]]
 
@@ -155,10 +156,12 @@ MUTANTS = (
 )
 
 
-def main(mutants: Sequence[Mutant], judges: Judges) -> int:
+def main(mutants: Sequence[Mutant], judges: Judges, seeds: int = SEEDS) -> int:
+    for name, tests in judges.items():
+        assert passes(str(ROOT / "src"), tests, seeds), f"the {name} fail without any mutant"
     missed = 0
     for number, mutant in enumerate(mutants, 1):
-        noticed = noticed_by(mutant, judges)
+        noticed = noticed_by(mutant, judges, seeds)
         missed += not noticed
         verdict = ", ".join(noticed) or "NOBODY"
         print(f"{number:2} {mutant.sin}: noticed by {verdict}", flush=True)
@@ -166,7 +169,7 @@ def main(mutants: Sequence[Mutant], judges: Judges) -> int:
     return 1 if missed else 0
 
 
-def noticed_by(mutant: Mutant, judges: Judges) -> list[str]:
+def noticed_by(mutant: Mutant, judges: Judges, seeds: int) -> list[str]:
     with tempfile.TemporaryDirectory() as directory:
         package = Path(directory) / "semel"
         shutil.copytree(
@@ -176,11 +179,11 @@ def noticed_by(mutant: Mutant, judges: Judges) -> list[str]:
         text = file.read_text()
         assert mutant.old in text, f"cannot make the mutant {mutant.sin!r}: its text has changed"
         file.write_text(text.replace(mutant.old, mutant.new))
-        return [name for name, tests in judges.items() if not passes(directory, tests)]
+        return [name for name, tests in judges.items() if not passes(directory, tests, seeds)]
 
 
-def passes(package_directory: str, tests: list[str]) -> bool:
-    environment = os.environ | {"PYTHONPATH": package_directory, "SEMEL_SEEDS": SEEDS}
+def passes(package_directory: str, tests: list[str], seeds: int) -> bool:
+    environment = {"SEMEL_SEEDS": str(seeds)} | os.environ | {"PYTHONPATH": package_directory}
     command = [sys.executable, "-m", "pytest", "-x", "-q", *tests]
     run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
     assert run.returncode in (0, 1), run.stdout.decode()[-2000:]

@@ -3,13 +3,11 @@
 `make mutants` runs it; the rules are those of `run.py` beside it.
 """
 
-import os
 import sys
-
-os.environ.setdefault("SEMEL_SEEDS", "30")  # a whole broker takes most of a second
 
 from run import Mutant, main
 
+SEEDS = 30  # a whole broker takes most of a second
 JUDGES = {
     "tests": ["tests/broker/test_runtime.py", "tests/broker/transactions/test_coordinator_life.py"],
     "broker worlds": ["tests/simulation/test_broker_worlds.py"],
@@ -126,4 +124,4 @@ MUTANTS = (
 )
 
 if __name__ == "__main__":
-    sys.exit(main(MUTANTS, JUDGES))
+    sys.exit(main(MUTANTS, JUDGES, SEEDS))
