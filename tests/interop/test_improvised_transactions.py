@@ -10,6 +10,7 @@ IMPROVISED=1000 plays that many conversations, IMPROVISED_FROM says where to beg
 
 import os
 import random
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -23,6 +24,9 @@ pytestmark = pytest.mark.interop
 
 FIRST = int(os.environ.get("IMPROVISED_FROM", "0"))
 SEEDS = range(FIRST, FIRST + int(os.environ.get("IMPROVISED", "60")))
+THROUGH_A_KILL = [1_000_000 + seed for seed in SEEDS[::3]]
+PUT_OFF_SECONDS = 0.5
+"""That a transaction is complete may be written late; a kill before that repeats its markers."""
 STEPS = 25
 PARTITIONS = 3
 *INSIDE, OUTSIDE = range(PARTITIONS)
@@ -33,7 +37,7 @@ VERSION_2 = 5  # of EndTxn
 class Improviser:
     """Speaks for every session that the transactional id ever had."""
 
-    def __init__(self, conversation: Conversation, seed: int) -> None:
+    def __init__(self, conversation: Conversation, seed: int, with_operator: bool = True) -> None:
         self.c = conversation
         self.dice = random.Random(seed)
         self.sessions = [conversation.init()]
@@ -50,13 +54,14 @@ class Improviser:
             (self.add_as_broker, 1),
             (self.add_offsets, 1),
             (self.commit_offset, 2),
-            (self.write_marker, 1),
             (self.look_around, 1),
         ]
+        if with_operator:
+            self.wishes.append((self.write_marker, 1))
 
-    def talk(self) -> None:
+    def talk(self, steps: int = STEPS) -> None:
         wishes, weights = zip(*self.wishes, strict=True)
-        for wish in self.dice.choices(wishes, weights, k=STEPS):
+        for wish in self.dice.choices(wishes, weights, k=steps):
             wish()
             if not self.c.settles():
                 break
@@ -191,3 +196,29 @@ def test_semel_answers_as_apache_kafka_does(
 ) -> None:
     semel = semels[seed % len(semels)]
     assert improvised(semel.bootstrap, seed) == improvised(kafka.bootstrap, seed)
+
+
+def improvised_through_a_kill(broker: ApacheKafka | SemelProcess) -> list[list[str]]:
+    """Many conversations, in the middle of which the broker dies and comes back. Without operators:
+    their coordinator epochs would tell how often a broker has started."""
+    talks = [Improviser(Conversation(broker.bootstrap), seed, False) for seed in THROUGH_A_KILL]
+    for talk in talks:
+        talk.talk(STEPS // 2)
+    time.sleep(PUT_OFF_SECONDS)
+    broker.kill()
+    broker.start()
+    for talk in talks:
+        talk.c.reconnect()
+        talk.talk(STEPS // 2)
+        talk.c.close()
+    return [talk.c.transcript for talk in talks]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("durability", [0, 1], ids=["os", "fsync"])
+def test_a_kill_changes_no_answer(
+    kafka: ApacheKafka, semels: list[SemelProcess], durability: int
+) -> None:
+    ours, theirs = improvised_through_a_kill(semels[durability]), improvised_through_a_kill(kafka)
+    for seed, mine, kafkas in zip(THROUGH_A_KILL, ours, theirs, strict=True):
+        assert mine == kafkas, f"seed {seed}"

@@ -59,6 +59,7 @@ class Session:
 
 class Conversation:
     def __init__(self, bootstrap: str, partitions: int = 3) -> None:
+        self._bootstrap, self._partitions = bootstrap, partitions
         self.client = RawClient(bootstrap)
         suffix = uuid.uuid4().hex[:12]
         self.topic, self.group, self.transactional_id = f"t-{suffix}", f"g-{suffix}", f"x-{suffix}"
@@ -70,7 +71,14 @@ class Conversation:
             name=self.topic, num_partitions=partitions, replication_factor=1
         )
         self.client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 5)
-        self._wait_until_led(partitions)
+        self._wait_until_led()
+        self._find_coordinators()
+
+    def reconnect(self) -> None:
+        """Go on where we were with a broker that was away."""
+        self.client.close()
+        self.client = RawClient(self._bootstrap)
+        self._wait_until_led()
         self._find_coordinators()
 
     # Requests of a transaction. Each answers with its error; `settle` asks again while busy.
@@ -412,11 +420,11 @@ class Conversation:
                 return answer
             time.sleep(0.01)
 
-    def _wait_until_led(self, partitions: int) -> None:
+    def _wait_until_led(self) -> None:
         """A broker may answer CreateTopics before it leads the new partitions."""
         wanted = [
             ListOffsetsRequest.ListOffsetsPartition(partition_index=index, timestamp=-1)
-            for index in range(partitions)
+            for index in range(self._partitions)
         ]
         topic = ListOffsetsRequest.ListOffsetsTopic(name=self.topic, partitions=wanted)
         request = ListOffsetsRequest(replica_id=-1, topics=[topic])
