@@ -31,6 +31,20 @@ def apache_kafka() -> Iterator[ApacheKafka]:
         yield kafka
 
 
+@pytest.fixture(scope="module")
+def kafka(request: pytest.FixtureRequest) -> Iterator[ApacheKafka]:
+    """Apache Kafka with the module's SETTINGS."""
+    with ApacheKafka(request.module.SETTINGS) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def alike(request: pytest.FixtureRequest) -> Iterator[SemelProcess]:
+    """Semel with the same ones."""
+    with SemelProcess(request.module.SETTINGS) as broker:
+        yield broker
+
+
 @pytest.fixture
 def topic(semel: SemelProcess) -> Callable[..., str]:
     """Makes a topic of a fresh name on Semel, with Kafka's own tool's admin client in mind."""

@@ -1,6 +1,6 @@
 """The same scripted requests about groups to Apache Kafka 4.3.1 and to Semel: answers compared."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
@@ -590,18 +590,6 @@ def an_empty_group_changes_its_kind(c: GroupConversation) -> None:
     c.fetch(0)
 
 
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[ApacheKafka]:
-    with ApacheKafka(SETTINGS) as broker:
-        yield broker
-
-
-@pytest.fixture(scope="module")
-def semel() -> Iterator[SemelProcess]:
-    with SemelProcess(SETTINGS) as broker:
-        yield broker
-
-
 def transcript(bootstrap: str, sequence: Sequence) -> list[str]:
     conversation = GroupConversation(bootstrap)
     try:
@@ -614,6 +602,6 @@ def transcript(bootstrap: str, sequence: Sequence) -> list[str]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("sequence", SEQUENCES, ids=lambda sequence: sequence.__name__)
 def test_semel_answers_about_groups_as_apache_kafka_does(
-    kafka: ApacheKafka, semel: SemelProcess, sequence: Sequence
+    kafka: ApacheKafka, alike: SemelProcess, sequence: Sequence
 ) -> None:
-    assert transcript(semel.bootstrap, sequence) == transcript(kafka.bootstrap, sequence)
+    assert transcript(alike.bootstrap, sequence) == transcript(kafka.bootstrap, sequence)

@@ -5,7 +5,7 @@ explicit AddPartitionsToTxn; version 2: KIP-890). Where Semel differs on purpose
 so in `docs/differences.md` and is kept out of here.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -786,18 +786,6 @@ def epochs_run_out_in_a_takeover(c: Conversation, p: Protocol) -> None:
     c.look()
 
 
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[ApacheKafka]:
-    with ApacheKafka(SETTINGS) as broker:
-        yield broker
-
-
-@pytest.fixture(scope="module")
-def semel() -> Iterator[SemelProcess]:
-    with SemelProcess(SETTINGS) as broker:
-        yield broker
-
-
 def play(bootstrap: str, sequence: Sequence, protocol: Protocol) -> list[str]:
     conversation = Conversation(bootstrap)
     try:
@@ -814,6 +802,6 @@ def play(bootstrap: str, sequence: Sequence, protocol: Protocol) -> list[str]:
     ids=[f"{sequence.__name__}-{protocol.name}" for sequence, protocol in SEQUENCES],
 )
 def test_semel_answers_as_apache_kafka_does(
-    kafka: ApacheKafka, semel: SemelProcess, sequence: Sequence, protocol: Protocol
+    kafka: ApacheKafka, alike: SemelProcess, sequence: Sequence, protocol: Protocol
 ) -> None:
-    assert play(semel.bootstrap, sequence, protocol) == play(kafka.bootstrap, sequence, protocol)
+    assert play(alike.bootstrap, sequence, protocol) == play(kafka.bootstrap, sequence, protocol)

@@ -10,7 +10,7 @@ IMPROVISED and IMPROVISED_FROM as there.
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -125,18 +125,6 @@ class Improviser:
         return member.generation if self.dice.random() < 0.8 else self.dice.choice(others)
 
 
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[ApacheKafka]:
-    with ApacheKafka(SETTINGS) as broker:
-        yield broker
-
-
-@pytest.fixture(scope="module")
-def semel() -> Iterator[SemelProcess]:
-    with SemelProcess(SETTINGS) as broker:
-        yield broker
-
-
 def improvised(bootstrap: str, seed: int) -> list[str]:
     conversation = GroupConversation(bootstrap)
     try:
@@ -149,6 +137,6 @@ def improvised(bootstrap: str, seed: int) -> list[str]:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_semel_answers_as_apache_kafka_does(
-    kafka: ApacheKafka, semel: SemelProcess, seed: int
+    kafka: ApacheKafka, alike: SemelProcess, seed: int
 ) -> None:
-    assert improvised(semel.bootstrap, seed) == improvised(kafka.bootstrap, seed)
+    assert improvised(alike.bootstrap, seed) == improvised(kafka.bootstrap, seed)

@@ -29,6 +29,7 @@ PUT_OFF_SECONDS = 0.5
 """That a transaction is complete may be written late; a kill before that repeats its markers."""
 STEPS = 25
 PARTITIONS = 3
+SETTINGS: dict[str, str] = {}
 *INSIDE, OUTSIDE = range(PARTITIONS)
 UNKNOWN_PARTITION = 7
 VERSION_2 = 5  # of EndTxn
@@ -165,12 +166,6 @@ class Improviser:
         self.c.list_states()
         self.c.producers(self.dice.randrange(PARTITIONS))
         self.c.committed()
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[ApacheKafka]:
-    with ApacheKafka() as broker:
-        yield broker
 
 
 @pytest.fixture(scope="module")
