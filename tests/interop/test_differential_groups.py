@@ -1,6 +1,7 @@
 """The same scripted requests about groups to Apache Kafka 4.3.1 and to Semel: answers compared."""
 
 from collections.abc import Callable
+from contextlib import closing
 from uuid import UUID
 
 import pytest
@@ -591,12 +592,9 @@ def an_empty_group_changes_its_kind(c: GroupConversation) -> None:
 
 
 def transcript(bootstrap: str, sequence: Sequence) -> list[str]:
-    conversation = GroupConversation(bootstrap)
-    try:
+    with closing(GroupConversation(bootstrap)) as conversation:
         sequence(conversation)
-    finally:
-        conversation.close()
-    return conversation.transcript
+        return conversation.transcript
 
 
 @pytest.mark.timeout(300)

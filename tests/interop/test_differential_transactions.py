@@ -6,6 +6,7 @@ so in `docs/differences.md` and is kept out of here.
 """
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
@@ -787,12 +788,9 @@ def epochs_run_out_in_a_takeover(c: Conversation, p: Protocol) -> None:
 
 
 def play(bootstrap: str, sequence: Sequence, protocol: Protocol) -> list[str]:
-    conversation = Conversation(bootstrap)
-    try:
+    with closing(Conversation(bootstrap)) as conversation:
         sequence(conversation, protocol)
-    finally:
-        conversation.close()
-    return conversation.transcript
+        return conversation.transcript
 
 
 @pytest.mark.timeout(300)

@@ -11,6 +11,7 @@ IMPROVISED and IMPROVISED_FROM as there.
 import os
 import random
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 
@@ -126,12 +127,9 @@ class Improviser:
 
 
 def improvised(bootstrap: str, seed: int) -> list[str]:
-    conversation = GroupConversation(bootstrap)
-    try:
+    with closing(GroupConversation(bootstrap)) as conversation:
         Improviser(conversation, seed).talk()
-    finally:
-        conversation.close()
-    return conversation.transcript
+        return conversation.transcript
 
 
 @pytest.mark.timeout(120)

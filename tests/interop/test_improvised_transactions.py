@@ -12,6 +12,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 
@@ -124,8 +125,8 @@ class Improviser:
     def produce_again(self) -> None:
         """The answer was lost, or so its sender thinks."""
         partition, version = self.dice.choice(INSIDE), self.dice.choice([11, 12])
-        for sequence in (0, 0):
-            self.c.produce(self.newest, partition, sequence, version=version)
+        for _ in range(2):
+            self.c.produce(self.newest, partition, sequence=0, version=version)
 
     def produce_outside(self) -> None:
         """Repeated inside a transaction, such a batch confuses Kafka, which waits for more: its
@@ -176,12 +177,9 @@ def semels() -> Iterator[list[SemelProcess]]:
 
 
 def improvised(bootstrap: str, seed: int) -> list[str]:
-    conversation = Conversation(bootstrap, PARTITIONS)
-    try:
+    with closing(Conversation(bootstrap, PARTITIONS)) as conversation:
         Improviser(conversation, seed).talk()
-    finally:
-        conversation.close()
-    return conversation.transcript
+        return conversation.transcript
 
 
 @pytest.mark.timeout(120)

@@ -16,12 +16,18 @@ def state(broker, name="etl"):
     return broker.transactions.shard_of(name).machine.transactions[name]
 
 
+async def in_a_transaction(new_peer, broker, **init):
+    """Somebody whose transaction includes the one partition of a topic."""
+    peer = await new_peer(broker)
+    await peer.create_topic()
+    await peer.init(**init)
+    await peer.add()
+    return peer
+
+
 async def test_what_was_known_is_known_after_a_restart(start_broker, new_peer, tmp_path):
     first = await start_broker(tmp_path / "d")
-    peer = await new_peer(first)
-    await peer.create_topic()
-    await peer.init()
-    await peer.add()
+    peer = await in_a_transaction(new_peer, first)
     await peer.produce(b"one")
     before = state(first)
     await first.stop()
@@ -51,10 +57,7 @@ async def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_lea
     broker = await start_broker(
         **{"transaction_abort_timed_out_transaction_cleanup_interval_ms": 5}
     )
-    peer = await new_peer(broker)
-    await peer.create_topic()
-    await peer.init(timeout_ms=1)
-    await peer.add()
+    peer = await in_a_transaction(new_peer, broker, timeout_ms=1)
     await until(lambda: state(broker).state is TxnState.COMPLETE_ABORT)
     answer = await peer.produce(b"late", version=10)
     assert answer.error_code == E.INVALID_PRODUCER_EPOCH
@@ -137,10 +140,7 @@ async def test_a_prepared_transaction_is_completed_when_its_coordinator_is_loade
 
 
 async def test_a_disk_that_fails_once_costs_one_retry(disk, start_broker, new_peer):
-    peer = await new_peer(await start_broker())
-    await peer.create_topic()
-    await peer.init()
-    await peer.add()
+    peer = await in_a_transaction(new_peer, await start_broker())
     await peer.produce(b"one")
     disk.fail("write", BROKEN, "__transaction_state-", once=True)
     assert (await peer.end(True)).error_code == E.NOT_COORDINATOR
@@ -153,10 +153,7 @@ async def test_a_disk_that_keeps_failing_is_tried_again_until_it_is_back(
 ):
     monkeypatch.setattr(shards, "RELOAD_SECONDS", 0.001)
     broker = await start_broker()
-    peer = await new_peer(broker)
-    await peer.create_topic()
-    await peer.init()
-    await peer.add()
+    peer = await in_a_transaction(new_peer, broker)
     partition = broker.transactions.shard_of("etl").partition
     disk.fail("write", DISK_FULL, "__transaction_state-")
     disk.fail("open", BROKEN, "__transaction_state-")
@@ -173,10 +170,7 @@ async def test_a_coordinator_whose_disk_failed_at_the_start_is_loaded_without_be
     """Otherwise nobody would end the transactions that it left open: readers would wait forever."""
     monkeypatch.setattr(shards, "RELOAD_SECONDS", 0.001)
     broker = await start_broker()
-    peer = await new_peer(broker)
-    await peer.create_topic()
-    await peer.init(timeout_ms=1)
-    await peer.add()
+    peer = await in_a_transaction(new_peer, broker, timeout_ms=1)
     await peer.produce(b"open")
     await broker.stop()
     disk.fail("open", BROKEN, "__transaction_state-")
@@ -195,10 +189,7 @@ async def test_a_marker_that_has_to_wait_is_told_once(
     monkeypatch.setattr(marker_sender, "RETRY_SECONDS", 0.001)
     caplog.set_level("INFO", "semel.markers")
     broker = await start_broker()
-    peer = await new_peer(broker)
-    await peer.create_topic()
-    await peer.init()
-    await peer.add()
+    peer = await in_a_transaction(new_peer, broker)
     await peer.produce(b"one")
     tries = []
     appending = broker.transactions.markers.append_here
@@ -219,10 +210,7 @@ async def test_a_sync_that_failed_leaves_nothing_of_what_it_refused(
     disk, start_broker, new_peer, until
 ):
     broker = await start_broker(durability="fsync")
-    peer = await new_peer(broker)
-    await peer.create_topic()
-    await peer.init()
-    await peer.add()
+    peer = await in_a_transaction(new_peer, broker)
     before = state(broker)
     disk.fail("sync", BROKEN, "__transaction_state-", once=True)
     assert (await peer.end(True)).error_code == E.NOT_COORDINATOR
@@ -236,10 +224,7 @@ async def test_while_the_markers_are_late_the_next_request_waits_a_little_and_th
     start_broker, new_peer
 ):
     broker = await start_broker(add_partitions_to_txn_retry_backoff_max_ms=20)
-    peer = await new_peer(broker)
-    await peer.create_topic()
-    await peer.init()
-    await peer.add()
+    peer = await in_a_transaction(new_peer, broker)
     markers = broker.transactions.markers
     markers.leader_of = lambda topic, index: NOWHERE
     await peer.end(True)
