@@ -4,7 +4,7 @@ import os
 from uuid import UUID, uuid4
 
 import pytest
-from tests.support.disks import FaultyFiles
+from tests.support.disks import NO_PERMISSION, FaultyFiles
 
 from semel.store.directory import DiskStore
 from semel.store.interface import LogConfig, StorageError
@@ -285,3 +285,49 @@ def test_a_segment_holds_no_offset_that_its_index_cannot(store, batch, offsets):
     log.append([batch(2**31)])
     assert [segment.base_offset for segment in log.segments()] == [0, 2**31]
     assert offsets(log.read(5, 100)) == [2**31 - 1]
+
+
+def test_offsets_on_file_of_a_deleted_log_are_not_those_of_the_next_of_its_name(
+    store, log, tmp_path, clock, batch
+):
+    log.delete_below(40)
+    store.checkpoint()
+    store.delete("t", 0)
+    fresh = store.create("t", 0, uuid4())
+    fresh.append([batch(offset) for offset in range(50)])
+    again = restart(store, tmp_path, clock).open("t", 0)
+    assert (again.start_offset, again.recovered_from) == (0, 0)
+
+
+def test_a_directory_that_could_not_be_removed_is_not_in_the_way_of_the_next(tmp_path, batch):
+    files = FaultyFiles(tmp_path)
+    store = DiskStore(tmp_path, files=files)
+    store.create("t", 0, uuid4()).append([batch(0)])
+    files.fail("rename", NO_PERMISSION, "/t-0")
+    with pytest.raises(StorageError):
+        store.delete("t", 0)
+    with pytest.raises(StorageError):
+        store.create("t", 0, uuid4())
+    files.heal()
+    assert store.create("t", 0, uuid4()).next_offset == 0
+    list(store.sweep())
+    assert [name for name in os.listdir(tmp_path) if "t-0" in name] == ["t-0"]
+
+
+def test_a_directory_made_by_somebody_else_is_left_alone(tmp_path):
+    store = DiskStore(tmp_path)
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / "precious").touch()
+    with pytest.raises(StorageError):
+        store.create("t", 0, uuid4())
+    assert (tmp_path / "t-0" / "precious").exists()
+
+
+@pytest.mark.parametrize("text", ["", "version: 0", "version: 0\ntopic_id: AAAA", "nonsense"])
+def test_a_log_that_names_no_topic_cannot_be_opened(store, log, tmp_path, clock, text):
+    (tmp_path / "t-0" / "partition.metadata").write_text(text)
+    again = restart(store, tmp_path, clock)
+    with pytest.raises(StorageError):
+        again.topic_id("t", 0)
+    with pytest.raises(StorageError):
+        again.open("t", 0)

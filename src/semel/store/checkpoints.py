@@ -1,6 +1,7 @@
 """Kafka's small text files: offsets, leader epochs, topic ids, the mark of a clean shutdown."""
 
 import base64
+import errno
 import os
 from collections.abc import Iterable, Mapping
 from uuid import UUID
@@ -44,8 +45,12 @@ def write_epochs(files: Files, path: str, epochs: Iterable[tuple[int, int]], dur
 def read_topic_id(path: str) -> UUID:
     """From partition.metadata, where Kafka writes ids in URL-safe base64 without padding."""
     with open(path, encoding="ascii") as file:
-        fields = dict(line.split(": ", 1) for line in file.read().splitlines() if line)
-    return UUID(bytes=base64.urlsafe_b64decode(fields["topic_id"] + "=="))
+        text = file.read()
+    try:
+        fields = dict(line.split(": ", 1) for line in text.splitlines() if line)
+        return UUID(bytes=base64.urlsafe_b64decode(fields["topic_id"] + "=="))
+    except (KeyError, ValueError) as error:
+        raise OSError(errno.EIO, "this file names no topic id", path) from error
 
 
 def write_topic_id(files: Files, path: str, topic_id: UUID, durable: bool) -> None:

@@ -15,7 +15,7 @@ from semel.store.checkpoints import LogName
 from semel.store.commit import Syncer
 from semel.store.disk import DiskLog
 from semel.store.files import FilePool, Files, OpenFile
-from semel.store.interface import Log, LogConfig, StorageError, Store
+from semel.store.interface import Log, LogConfig, LogDeleted, StorageError, Store
 
 _DIRECTORY = re.compile(r"(.+)-(\d+)")
 # How many logs a clean stop syncs at a time: each holds three descriptors meanwhile.
@@ -60,12 +60,29 @@ class DiskStore(Store):
         self._start_offsets = self._read(checkpoints.START_OFFSETS)
         self._cleaner_offsets = self._read(checkpoints.CLEANER_OFFSETS)
         self._names = self._find_logs()
+        self._undeleted: set[LogName] = set()
+        """Deleted, but the disk would not let their directories go."""
+        self._stale: set[LogName] = set()
+        """Gone, but the files of offsets still speak of them: read as offsets of a new log of the
+        same name, they would hide its records."""
+        for name in self._recorded_names() - self._names:
+            self._forget_offsets(name)
 
     def list(self) -> list[LogName]:
         return sorted(self._names)
 
     def __contains__(self, log: LogName) -> bool:
         return log in self._names
+
+    def topic_id(self, topic: str, partition: int) -> UUID:
+        name = (topic, partition)
+        log = self._logs.get(name)
+        if log is not None:
+            return log.topic_id
+        try:
+            return checkpoints.read_topic_id(f"{self._directory(name)}/{checkpoints.METADATA}")
+        except OSError as error:
+            raise StorageError(f"{topic}-{partition} is of no known topic: {error}") from error
 
     def create(
         self, topic: str, partition: int, topic_id: UUID, config: LogConfig | None = None
@@ -75,7 +92,11 @@ class DiskStore(Store):
             raise FileExistsError(f"{topic}-{partition} exists")
         directory = self._directory(name)
         try:
+            self._clear_the_way(name)
             self.files.make_directory(directory)
+        except OSError as error:
+            raise StorageError(f"{topic}-{partition} cannot be created: {error}", error) from error
+        try:
             path = f"{directory}/{checkpoints.METADATA}"
             checkpoints.write_topic_id(self.files, path, topic_id, self.fsync)
             if self.fsync:
@@ -120,18 +141,13 @@ class DiskStore(Store):
         self._names.remove(name)
         log = self._logs.pop(name, None)
         if log is not None:
-            log.shut(StorageError(f"{topic}-{partition} was deleted"))
-        for offsets in (self._recovery_points, self._start_offsets, self._cleaner_offsets):
-            offsets.pop(name, None)
-        directory = self._directory(name)
-        # Kafka's name for a directory on its way out; a topic of the same name may come meanwhile.
-        doomed = f"{self.root}/{topic[:200]}-{partition}.{uuid4().hex}-delete"
+            log.shut(LogDeleted(f"{topic}-{partition} was deleted"))
+        self._forget_offsets(name)
         try:
-            self.files.rename(directory, doomed)
+            self._doom(name, (log.config if log else LogConfig()).file_delete_delay_ms)
         except OSError as error:
+            self._undeleted.add(name)
             raise StorageError(f"{topic}-{partition} cannot be deleted: {error}", error) from error
-        delay_ms = log.config.file_delete_delay_ms if log else LogConfig().file_delete_delay_ms
-        self.delete_later([doomed], delay_ms)
 
     def checkpoint(self) -> None:
         try:
@@ -195,6 +211,28 @@ class DiskStore(Store):
 
     # Within
 
+    def _doom(self, name: LogName, delay_ms: int) -> None:
+        """Kafka's name for a directory on its way out: a topic of the same name may come now."""
+        doomed = f"{self.root}/{name[0][:200]}-{name[1]}.{uuid4().hex}-delete"
+        self.files.rename(self._directory(name), doomed)
+        self.delete_later([doomed], delay_ms)
+
+    def _clear_the_way(self, name: LogName) -> None:
+        """Nothing of a deleted log of this name may be taken for the new one's."""
+        if name in self._undeleted:
+            self._doom(name, 0)
+            self._undeleted.remove(name)
+        if name in self._stale:
+            self._write_checkpoints()
+
+    def _forget_offsets(self, name: LogName) -> None:
+        for offsets in (self._recovery_points, self._start_offsets, self._cleaner_offsets):
+            if offsets.pop(name, None) is not None:
+                self._stale.add(name)
+
+    def _recorded_names(self) -> set[LogName]:
+        return {*self._recovery_points, *self._start_offsets, *self._cleaner_offsets}
+
     def _directory(self, name: LogName) -> str:
         return f"{self.root}/{name[0]}-{name[1]}"
 
@@ -240,6 +278,9 @@ class DiskStore(Store):
                 self._start_offsets.pop(name, None)
         self._write(checkpoints.RECOVERY_POINTS, self._recovery_points)
         self._write(checkpoints.START_OFFSETS, self._start_offsets)
+        if self._stale:
+            self._write(checkpoints.CLEANER_OFFSETS, self._cleaner_offsets)
+            self._stale.clear()
 
     def _read(self, name: str) -> dict[LogName, int]:
         return checkpoints.read_offsets(f"{self.root}/{name}")

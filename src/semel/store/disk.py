@@ -14,6 +14,7 @@ from semel.store.interface import (
     NO_LIMIT,
     Buffer,
     LogConfig,
+    LogDeleted,
     OffsetOutOfRange,
     Region,
     SegmentInfo,
@@ -333,6 +334,10 @@ class DiskLog(LogFiles):
         with self._guard():
             self._store.set_cleaned_to(self, offset)
 
+    def holds(self, segment: Segment) -> bool:
+        """Whether it is still part of the log: retention and DeleteRecords take some out."""
+        return segment in self._segments
+
     def sealed_below(self, offset: int) -> list[Segment]:
         """The segments that begin below `offset`, the active one never among them."""
         return [segment for segment in self._segments[:-1] if segment.base_offset < offset]
@@ -379,7 +384,8 @@ class DiskLog(LogFiles):
 
     def shut(self, reason: StorageError) -> None:
         """Give up all files without writing anything more."""
-        self.offline = self.offline or reason
+        if self.offline is None or isinstance(reason, LogDeleted):
+            self.offline = reason
         self._commit.abandon(self.offline)
         for segment in self._segments:
             segment.close()
