@@ -101,6 +101,7 @@ def _sorted_out(
                         partition.committed_offset,
                         partition.committed_leader_epoch,
                         partition.committed_metadata or "",
+                        topic.id,
                     )
                 )
     return response, offsets, pending
@@ -144,7 +145,12 @@ def _commit(
 
 
 async def _commit_later(ctx: Context, command: TxnOffsetCommit, guard: Any, verdicts: Any) -> Any:
-    return await settled(_commit_verified(ctx, command, guard, await verdicts))
+    errors = await verdicts
+    known = ctx.catalog.topics_by_id
+    if not all(offset.topic_id in known for offset in command.offsets):
+        # One was deleted meanwhile: asked again, the client hears which.
+        return command.refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return await settled(_commit_verified(ctx, command, guard, errors))
 
 
 def _commit_verified(ctx: Context, command: TxnOffsetCommit, guard: Any, verdicts: Any) -> Any:

@@ -118,6 +118,8 @@ class Groups:
 
     def shard_of(self, group_id: str) -> Shard:
         """The coordinator of a group; makes the offsets topic if there is none yet."""
+        if self._topics_are_stale:
+            self._tell_topics()  # what is asked now must not precede what was deleted before
         if not self.shards:
             self.ensure_topic()
         shard = self.shards[partition_of(group_id, len(self.shards))]
@@ -229,6 +231,8 @@ class Groups:
             case ResolveRegexes():
                 self._resolve(shard, effect)
             case StartTimers():
+                if self._topics_are_stale:
+                    self._tell_topics()
                 shard.submit(TopicsChanged(self._topics))
                 shard.submit(Loaded())
                 self._arm(shard)
@@ -321,6 +325,8 @@ class Groups:
             self.broker.loop.call_soon(self._tell_topics)
 
     def _tell_topics(self) -> None:
+        if not self._topics_are_stale:
+            return  # somebody could not wait for it
         self._refresh_topics()
         deleted = tuple((topic.name, topic.id) for topic in self._deleted_topics)
         self._deleted_topics = []
