@@ -15,6 +15,7 @@ from typing import Any
 
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
+from semel.broker.partitions.produce_waiting import error_of
 from semel.core.partition.admission import Refusal
 from semel.store.interface import StorageError, Ticket
 from semel.wire.errors import ErrorCode
@@ -101,6 +102,6 @@ async def _when_durable(
     for result, ticket in waiting:
         try:
             await ticket
-        except StorageError:
-            result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        except StorageError as problem:
+            result.error_code = error_of(problem)
     return response

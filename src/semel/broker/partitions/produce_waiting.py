@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from semel.store.interface import Ticket
+from semel.store.interface import LogDeleted, StorageError, Ticket
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.produce import ProduceResponse
 
@@ -29,7 +29,7 @@ def when_durable(
         if future.done():
             return
         if ticket.error is not None:
-            _fail(answer, ErrorCode.KAFKA_STORAGE_ERROR, str(ticket.error))
+            _fail(answer, error_of(ticket.error), str(ticket.error))
         if not waiting:
             timer.cancel()
             future.set_result(response)
@@ -44,6 +44,13 @@ def when_durable(
     for answer, ticket in tickets:
         ticket.add_callback(partial(settled, answer))
     return future
+
+
+def error_of(problem: StorageError) -> ErrorCode:
+    """What a client hears whose write was not to last: a disk may come back, a topic does not."""
+    if isinstance(problem, LogDeleted):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def _fail(answer: Answer, error: ErrorCode, message: str) -> None:
