@@ -27,11 +27,11 @@ from confluent_kafka.admin import AdminClient
 from kafka import KafkaProducer
 from rich.console import Console
 from rich.table import Table
+from tests.support.brokers.process import SemelProcess
 
 from benchmarks.side_by_side import PAGE_BYTES, Work, in_memory, touch_memory
 from semel.client import Consumer, Producer, RetriableError
-from semel.testing.process import SemelProcess
-from semel.wire.columnar import kernels
+from semel.columnar import kernels
 
 PARTITIONS = 6
 EQUAL_BATCH = 262_144

@@ -18,11 +18,11 @@ from typing import TypeVar
 
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.support.conversations.raw_client import RawClient
 
 from benchmarks.raw_crowd import ClassicGroup, ConsumerGroup, Crowd
 from benchmarks.raw_group import RawCommits, RawMember, new_group
 from benchmarks.side_by_side import Report, Side, Work, Workload, both_brokers, measure
-from semel.testing.raw_client import RawClient
 
 SMALL, LARGE, SOURCE, TARGET = "bench-small", "bench-large", "bench-source", "bench-target"
 PARTITIONS = {SMALL: 10, LARGE: 500, SOURCE: 10, TARGET: 10}

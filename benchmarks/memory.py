@@ -11,10 +11,10 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.support.brokers.process import SemelProcess
 
 from benchmarks.side_by_side import Side, in_memory
 from benchmarks.throughput import MEGABYTE, PARTITIONS, consume, produce
-from semel.testing.process import SemelProcess
 
 TOPIC = "memory"
 SIZE = 1024

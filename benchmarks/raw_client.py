@@ -2,7 +2,8 @@
 
 import time
 
-from semel.testing.raw_client import RawClient
+from tests.support.conversations.raw_client import RawClient
+
 from semel.wire.batches import BatchBuilder
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest

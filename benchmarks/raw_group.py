@@ -4,7 +4,8 @@ import socket
 import time
 import uuid
 
-from semel.testing.raw_client import RawClient
+from tests.support.conversations.raw_client import RawClient
+
 from semel.wire.errors import ErrorCode
 from semel.wire.frames import RequestHeader, decode_response, encode_request
 from semel.wire.messages.fetch import FetchRequest

@@ -29,9 +29,8 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
-
-from semel.testing.apache_kafka import ApacheKafka
-from semel.testing.process import SemelProcess
+from tests.support.brokers.apache_kafka import ApacheKafka
+from tests.support.brokers.process import SemelProcess
 
 RESULTS = Path(__file__).parent / "results.jsonl"
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from semel.demo.spark_connector import connector_jars
 from semel.spark import session
-from semel.testing.spark_connector import connector_jars
 
 # Spark's word for: no limit, so nothing to measure after each row (docs/spark.md).
 _UNMEASURED = 2**31 - 1

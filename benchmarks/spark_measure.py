@@ -13,11 +13,11 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from tests.support.brokers.apache_kafka import ApacheKafka
+from tests.support.brokers.process import SemelProcess
 
 from benchmarks.side_by_side import RESULTS, TICKS_PER_SECOND, in_memory, touch_memory
 from benchmarks.spark_jars import benchmark_session
-from semel.testing.apache_kafka import ApacheKafka
-from semel.testing.process import SemelProcess
 
 
 @dataclass

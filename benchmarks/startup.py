@@ -18,7 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from semel.testing.ports import free_port
+from tests.support.brokers.ports import free_port
+
 from semel.wire.frames import RequestHeader, decode_response, encode_request
 from semel.wire.messages.metadata import MetadataRequest
 
@@ -46,7 +47,7 @@ def measure_semel() -> tuple[float, float, float]:
 
 
 def measure_kafka() -> tuple[float, float, float]:
-    from semel.testing.apache_kafka import ApacheKafka
+    from tests.support.brokers.apache_kafka import ApacheKafka
 
     began = time.monotonic()
     with ApacheKafka() as kafka:

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.support.disks import FaultyFiles
 
-from semel.broker.partitions import Partitions
+from semel.broker.partitions.partitions import Partitions
 from semel.broker.server import Broker
-from semel.testing.disks import FaultyFiles
 from semel.wire.frames import RequestHeader, decode_response, encode_request
 from semel.wire.schema import Message
 

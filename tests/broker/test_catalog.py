@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from semel.broker import catalog as catalogs
-from semel.broker.catalog import Catalog
-from semel.broker.definitions import BadSetting
-from semel.broker.journal import read
-from semel.broker.settings import Settings
+from semel.broker.catalog import catalog as catalogs
+from semel.broker.catalog.catalog import Catalog
+from semel.broker.catalog.journal import read
+from semel.broker.settings.definitions import BadSetting
+from semel.broker.settings.settings import Settings
 
 
 def opened(directory, **settings):
@@ -235,8 +235,8 @@ def _change(directory, catalog, change, number):
 WRITER = """
 import sys
 from pathlib import Path
-from semel.broker.catalog import Catalog
-from semel.broker.settings import Settings
+from semel.broker.catalog.catalog import Catalog
+from semel.broker.settings.settings import Settings
 
 catalog = Catalog(Path(sys.argv[1]), Settings())
 catalog.open()

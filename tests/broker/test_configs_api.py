@@ -2,8 +2,8 @@
 
 import pytest
 
-from semel.broker.broker_settings import BROKER_SETTINGS
-from semel.broker.topic_settings import TOPIC_SETTINGS
+from semel.broker.settings.of_brokers import BROKER_SETTINGS
+from semel.broker.settings.of_topics import TOPIC_SETTINGS
 from semel.wire.messages.alter_configs import AlterConfigsRequest
 from semel.wire.messages.describe_configs import DescribeConfigsRequest
 from semel.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest

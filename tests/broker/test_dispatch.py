@@ -8,7 +8,7 @@ import pytest
 
 from semel.broker import api
 from semel.broker.failures import ApiError
-from semel.broker.settings import Settings
+from semel.broker.settings.settings import Settings
 from semel.wire.errors import ErrorCode
 from semel.wire.frames import RequestHeader, decode_response, encode_request
 from semel.wire.messages import ADVERTISED

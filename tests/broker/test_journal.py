@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semel.broker.journal import DamagedJournal, Journal, packed, read
+from semel.broker.catalog.journal import DamagedJournal, Journal, packed, read
 
 RECORDS = [{"is": "topic", "name": "é", "n": 1}, {"is": "start"}, {"is": "x", "y": [1, None]}]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from semel.broker.partition import Partition
-from semel.broker.runtime import LARGEST_BATCH, Shard
+from semel.broker.coordinators.runtime import LARGEST_BATCH, Shard
+from semel.broker.partitions.partition import Partition
 from semel.core.machine import Decision, LogEntry
 from semel.core.partition.admission import Refusal
 from semel.store.interface import StorageError, Ticket

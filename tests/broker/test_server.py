@@ -6,8 +6,8 @@ import threading
 import pytest
 
 import semel
-from semel.broker.definitions import BadSetting
 from semel.broker.directory import DirectoryInUse
+from semel.broker.settings.definitions import BadSetting
 from semel.wire.messages.metadata import MetadataRequest
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from semel.broker.broker_settings import BROKER_SETTINGS
-from semel.broker.definitions import BadSetting, Source
-from semel.broker.settings import Settings, TopicConfig, from_environment, gather
-from semel.broker.topic_settings import GROUP_SETTINGS, TOPIC_SETTINGS
+from semel.broker.settings.definitions import BadSetting, Source
+from semel.broker.settings.of_brokers import BROKER_SETTINGS
+from semel.broker.settings.of_topics import GROUP_SETTINGS, TOPIC_SETTINGS
+from semel.broker.settings.settings import Settings, TopicConfig, from_environment, gather
 
 
 def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path):

@@ -1,8 +1,8 @@
 """Topics of thousands of partitions, of a disk that refuses them, and internal ones deleted."""
 
 import pytest
+from tests.support.disks import DISK_FULL, NO_PERMISSION
 
-from semel.testing.disks import DISK_FULL, NO_PERMISSION
 from semel.wire.batches import BatchBuilder
 from semel.wire.errors import ErrorCode as E
 from semel.wire.messages.create_topics import CreateTopicsRequest

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
+from tests.support.brokers.process import SemelProcess
 
 from semel.client import blocking
-from semel.testing.process import SemelProcess
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -4,10 +4,10 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
+from tests.support.brokers.apache_kafka import ApacheKafka
+from tests.support.brokers.process import SemelProcess
 
 from semel.client import Admin, NewTopic
-from semel.testing.apache_kafka import ApacheKafka
-from semel.testing.process import SemelProcess
 
 # Members of consumer groups (KIP-848) hear of changes with their heartbeats: have them often.
 QUICK_GROUPS = {

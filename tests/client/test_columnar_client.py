@@ -15,9 +15,9 @@ from semel.client import (
     UsageError,
     blocking,
 )
-from semel.core.client.partitioner import partition_for_key
-from semel.core.client.types import TopicPartition
-from semel.wire.columnar import kernels
+from semel.client.machines.partitioner import partition_for_key
+from semel.client.machines.types import TopicPartition
+from semel.columnar import kernels
 from semel.wire.errors import ErrorCode
 
 MakeTopic = Callable[..., Awaitable[str]]

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 
 import pytest
+from tests.support.brokers.ports import free_port
+from tests.support.brokers.process import SemelProcess
 
 from semel.client import (
     Admin,
@@ -21,8 +23,6 @@ from semel.client import (
     TopicPartition,
     transact,
 )
-from semel.testing.ports import free_port
-from semel.testing.process import SemelProcess
 
 HOUR = 3_600_000
 PATIENT = {"request_timeout_ms": HOUR, "socket_connection_setup_timeout_ms": HOUR}

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 from confluent_kafka import Consumer as RdConsumer
+from tests.support.brokers.process import SemelProcess
 
 from semel.client import (
     AbortableError,
@@ -18,7 +19,6 @@ from semel.client import (
     UsageError,
     transact,
 )
-from semel.testing.process import SemelProcess
 
 MakeTopic = Callable[..., Awaitable[str]]
 protocols = pytest.mark.parametrize("protocol", ["classic", "consumer"])

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.brokers.apache_cluster import ApacheCluster
+from tests.support.brokers.apache_kafka import ApacheKafka
+from tests.support.brokers.process import SemelProcess
 
 from semel.client import Admin, Consumer, NewTopic, Producer, TopicPartition
-from semel.testing.apache_cluster import ApacheCluster
-from semel.testing.apache_kafka import ApacheKafka
-from semel.testing.process import SemelProcess
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "consume_transform_produce.py"
 CLASSIC = ("session_timeout_ms=2000", "heartbeat_interval_ms=200", "max_poll_records=10")

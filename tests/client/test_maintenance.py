@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from tests.support.brokers.ports import free_port
+from tests.support.brokers.process import SemelProcess
 
 from semel.client import (
     Admin,
@@ -18,8 +20,6 @@ from semel.client import (
     transact,
 )
 from semel.net.client_connection import ConnectionLost, Endpoint, open_connection
-from semel.testing.ports import free_port
-from semel.testing.process import SemelProcess
 from semel.wire.messages.metadata import MetadataRequest
 
 QUICK = {"request_timeout_ms": 2_000, "socket_connection_setup_timeout_ms": 1_000}

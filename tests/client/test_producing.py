@@ -13,7 +13,7 @@ from semel.client import (
     TopicPartition,
     UsageError,
 )
-from semel.core.client.transactions import State
+from semel.client.machines.transactions import State
 from semel.wire.errors import ErrorCode
 
 MakeTopic = Callable[..., Awaitable[str]]

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.brokers.apache_kafka import ApacheKafka, kafka_tool
+from tests.support.brokers.ports import free_port
 
 from semel.client import Admin, FatalError, Producer, UsageError
 from semel.net.client_sasl import Bearer, Plain, Scram
-from semel.testing.apache_kafka import ApacheKafka, kafka_tool
-from semel.testing.ports import free_port
 
 PASSWORD = "secret-for-tests"
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.brokers.apache_kafka import ApacheKafka
+from tests.support.brokers.process import SemelProcess
 
 from semel.client import Consumer, Producer, TopicPartition, TruncatedError
-from semel.testing.apache_kafka import ApacheKafka
-from semel.testing.process import SemelProcess
 from semel.wire.batches import headers
 
 PLACE = TopicPartition("t", 0)

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
-from semel.testing.apache_kafka import ApacheKafka, kafka_classpath, kafka_tool
-from semel.testing.process import SemelProcess
+from tests.support.brokers.apache_kafka import ApacheKafka, kafka_classpath, kafka_tool
+from tests.support.brokers.process import SemelProcess
 
 HERE = Path(__file__).parent
 CLIENT_TIMEOUT_S = 90

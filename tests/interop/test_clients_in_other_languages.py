@@ -4,8 +4,7 @@ import uuid
 from collections.abc import Callable
 
 import pytest
-
-from semel.testing.process import SemelProcess
+from tests.support.brokers.process import SemelProcess
 
 pytestmark = pytest.mark.interop
 

@@ -5,10 +5,10 @@ from contextlib import closing
 from uuid import UUID
 
 import pytest
+from tests.support.brokers.apache_kafka import ApacheKafka
+from tests.support.brokers.process import SemelProcess
+from tests.support.conversations.group_conversation import GroupConversation
 
-from semel.testing.apache_kafka import ApacheKafka
-from semel.testing.group_conversation import GroupConversation
-from semel.testing.process import SemelProcess
 from semel.wire.messages.sync_group import SyncGroupRequest
 
 pytestmark = pytest.mark.interop

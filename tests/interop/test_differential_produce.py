@@ -6,10 +6,10 @@ import uuid
 from typing import Any
 
 import pytest
+from tests.support.brokers.apache_kafka import ApacheKafka
+from tests.support.brokers.process import SemelProcess
+from tests.support.conversations.raw_client import RawClient
 
-from semel.testing.apache_kafka import ApacheKafka
-from semel.testing.process import SemelProcess
-from semel.testing.raw_client import RawClient
 from semel.wire.batches import BatchBuilder
 from semel.wire.compression import Compression
 from semel.wire.errors import ErrorCode

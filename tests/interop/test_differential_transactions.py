@@ -10,10 +10,9 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
-
-from semel.testing.apache_kafka import ApacheKafka
-from semel.testing.conversation import Conversation, Session
-from semel.testing.process import SemelProcess
+from tests.support.brokers.apache_kafka import ApacheKafka
+from tests.support.brokers.process import SemelProcess
+from tests.support.conversations.conversation import Conversation, Session
 
 pytestmark = pytest.mark.interop
 

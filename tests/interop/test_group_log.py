@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.support.brokers.apache_kafka import kafka_tool
+from tests.support.brokers.process import SemelProcess
+from tests.support.conversations.group_conversation import GroupConversation
 
 from semel.core.placing import partition_of
-from semel.testing.apache_kafka import kafka_tool
-from semel.testing.group_conversation import GroupConversation
-from semel.testing.process import SemelProcess
 
 pytestmark = pytest.mark.interop
 

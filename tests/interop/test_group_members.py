@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-
-from semel.testing.apache_kafka import ApacheKafka, kafka_tool
-from semel.testing.process import SemelProcess
+from tests.support.brokers.apache_kafka import ApacheKafka, kafka_tool
+from tests.support.brokers.process import SemelProcess
 
 pytestmark = pytest.mark.interop
 

@@ -14,10 +14,9 @@ from collections.abc import Callable
 from contextlib import closing
 
 import pytest
-
-from semel.testing.apache_kafka import ApacheKafka
-from semel.testing.group_conversation import GroupConversation, Member
-from semel.testing.process import SemelProcess
+from tests.support.brokers.apache_kafka import ApacheKafka
+from tests.support.brokers.process import SemelProcess
+from tests.support.conversations.group_conversation import GroupConversation, Member
 
 pytestmark = pytest.mark.interop
 

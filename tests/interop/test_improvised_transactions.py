@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
+from tests.support.brokers.apache_kafka import ApacheKafka
+from tests.support.brokers.process import SemelProcess
+from tests.support.conversations.conversation import Conversation, Session
 
-from semel.testing.apache_kafka import ApacheKafka
-from semel.testing.conversation import Conversation, Session
-from semel.testing.process import SemelProcess
 from semel.wire.errors import ErrorCode
 
 pytestmark = pytest.mark.interop

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
-
-from semel.testing.apache_kafka import kafka_tool
-from semel.testing.process import SemelProcess
+from tests.support.brokers.apache_kafka import kafka_tool
+from tests.support.brokers.process import SemelProcess
 
 pytestmark = pytest.mark.interop
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import pytest
+from tests.support.brokers.apache_kafka import kafka_tool
+from tests.support.brokers.process import SemelProcess
 
 from semel.client import blocking
-from semel.testing.apache_kafka import kafka_tool
-from semel.testing.process import SemelProcess
 
 pytestmark = pytest.mark.interop
 

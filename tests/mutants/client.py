@@ -7,12 +7,12 @@ import sys
 
 from run import Mutant, main
 
-TRANSACTIONS = "semel/core/client/transactions"
-MEMBERSHIP = "semel/core/client/consumer_membership.py"
-FETCHING = "semel/core/client/fetching.py"
+TRANSACTIONS = "semel/client/machines/transactions"
+MEMBERSHIP = "semel/client/machines/consumer_membership.py"
+FETCHING = "semel/client/machines/fetching.py"
 COMMITTED = "semel/wire/batches/committed.py"
 JUDGES = {
-    "decisions": ["tests/core/client"],
+    "decisions": ["tests/client/machines"],
     "worlds": [
         "tests/simulation/test_client_worlds.py",
         "tests/simulation/test_consumer_members.py",
@@ -112,7 +112,7 @@ MUTANTS = (
     ),
     Mutant(
         "a batch with a gap before it is given up while the one before is on its way",
-        "semel/core/client/delivery.py",
+        "semel/client/machines/delivery.py",
         "        if not is_oldest:",
         "        if False:",
     ),

@@ -12,10 +12,10 @@ JUDGES = {
     "tests": ["tests/broker/test_runtime.py", "tests/broker/transactions/test_coordinator_life.py"],
     "broker worlds": ["tests/simulation/test_broker_worlds.py"],
 }
-RUNTIME = "semel/broker/runtime.py"
-PARTITION = "semel/broker/partition.py"
+RUNTIME = "semel/broker/coordinators/runtime.py"
+PARTITION = "semel/broker/partitions/partition.py"
 PRODUCE = "semel/broker/api/k00_produce.py"
-GROUPS = "semel/broker/groups.py"
+GROUPS = "semel/broker/coordinators/groups.py"
 
 MUTANTS = (
     Mutant(
@@ -74,7 +74,7 @@ MUTANTS = (
     ),
     Mutant(
         "committed readers read up to the high watermark",
-        "semel/broker/fetching.py",
+        "semel/broker/partitions/fetching.py",
         "    end = stable if is_committed else high_watermark",
         "    end = high_watermark",
     ),
@@ -92,7 +92,7 @@ MUTANTS = (
     ),
     Mutant(
         "a marker that was refused for now is never sent again",
-        "semel/broker/marker_sender.py",
+        "semel/broker/coordinators/marker_sender.py",
         "            self._try_again(debt, partition)\n        elif verdict is Verdict.CANCEL:",
         "        elif verdict is Verdict.CANCEL:",
     ),
@@ -111,13 +111,13 @@ MUTANTS = (
     ),
     Mutant(
         "a shard whose log cannot be read is given up for good",
-        "semel/broker/shards.py",
+        "semel/broker/coordinators/shards.py",
         '"why": str(problem)})\n        self.bring_back(shard)',
         '"why": str(problem)})',
     ),
     Mutant(
         "a shard whose disk is broken when it is loaded waits to be asked for",
-        "semel/broker/shards.py",
+        "semel/broker/coordinators/shards.py",
         "            self.bring_back(shard)\n        elif",
         "            pass\n        elif",
     ),

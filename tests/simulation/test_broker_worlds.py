@@ -7,8 +7,7 @@ PYTHONHASHSEED=0 (sets are walked in the order of their hashes) the seed plays t
 import os
 
 import pytest
-
-from semel.testing.simulated.broker_world import BrokerWorld
+from tests.support.simulated.broker_world import BrokerWorld
 
 FIRST = int(os.environ.get("SEMEL_FIRST_SEED", "0"))
 SEEDS = range(FIRST, FIRST + int(os.environ.get("SEMEL_SEEDS", "20")))

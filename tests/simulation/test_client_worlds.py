@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from semel.core.client.accumulator import Accumulator, Batch, Limits
-from semel.core.client.delivery import Outcome, judge_produce
-from semel.core.client.transactions import State, TransactionalRequest, TransactionManager
-from semel.core.client.types import (
+from semel.client.machines.accumulator import Accumulator, Batch, Limits
+from semel.client.machines.delivery import Outcome, judge_produce
+from semel.client.machines.transactions import State, TransactionalRequest, TransactionManager
+from semel.client.machines.types import (
     Failure,
     GroupMetadata,
     OffsetAndMetadata,

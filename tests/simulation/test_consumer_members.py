@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.support.groups.bench import GroupBench
 
-from semel.core.client.consumer_membership import ConsumerMembership, MemberSettings, Phase
-from semel.core.client.subscription import Subscription
+from semel.client.machines.consumer_membership import ConsumerMembership, MemberSettings, Phase
+from semel.client.machines.subscription import Subscription
 from semel.core.groups.commands import ConsumerGroupHeartbeat
-from semel.testing.group_bench import GroupBench
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

@@ -6,8 +6,7 @@ A seed that fails is a bug report: run `pytest -k "crowd and classic-17"` to see
 import os
 
 import pytest
-
-from semel.testing.group_actors import GroupWorld
+from tests.support.groups.actors import GroupWorld
 
 KINDS = ["classic", "consumer", "mixed"]
 LONG_SEEDS = range(1_000, 1_000 + int(os.environ.get("SEMEL_SEEDS", "400")))

@@ -7,8 +7,7 @@ failure names its seed: `pytest -k "worlds and 117"` plays it again exactly.
 import os
 
 import pytest
-
-from semel.testing.simulated.world import World
+from tests.support.simulated.world import World
 
 STEPS = 2_000
 FIRST = int(os.environ.get("SEMEL_FIRST_SEED", "0"))

@@ -20,12 +20,12 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+from tests.support.brokers.apache_kafka import ApacheKafka
+from tests.support.brokers.process import SemelProcess
+from tests.support.line import Line
 
 from semel import Broker
 from semel.spark import ExactlyOnceSink, session
-from semel.testing.apache_kafka import ApacheKafka
-from semel.testing.line import Line
-from semel.testing.process import SemelProcess
 
 READ_COMMITTED, READ_UNCOMMITTED = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
 _DRIVER = Path(__file__).with_name("crash_driver.py")

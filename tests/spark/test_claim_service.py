@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from semel.spark.claim_service import ClaimClient, ClaimService, Doomed
-from semel.spark.claims import Grant, Report
+from semel.spark.sink.claim_service import ClaimClient, ClaimService, Doomed
+from semel.spark.sink.claims import Grant, Report
 
 A = ("t", 0)
 

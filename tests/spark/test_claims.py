@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from semel.spark.claims import Claims, Grant, Report, Want
+from semel.spark.sink.claims import Claims, Grant, Report, Want
 
 A, B = ("t", 0), ("t", 1)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from tests.support.brokers.ports import free_port
 
-from semel.spark.java import use_java
-from semel.testing.ports import free_port
+from semel.spark.sessions.java import use_java
 
 pytestmark = [
     pytest.mark.spark,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from semel.client.lent import Fenced, Lender, Outcome, Refused
-from semel.client.lent_wire import Cluster, KafkaError
+from semel.spark.kafka.client import Cluster, KafkaError
+from semel.spark.kafka.transactions import Fenced, Lender, Outcome, Refused
 from semel.spark.ledger import Entry, Ledger
 
 pytestmark = pytest.mark.xdist_group("spark")

@@ -3,10 +3,10 @@
 from collections import Counter
 
 import pytest
+from tests.support.line import ANSWER, HELD, REQUEST
 
-from semel.client.lent_wire import KafkaError
 from semel.spark import start
-from semel.testing.line import ANSWER, HELD, REQUEST
+from semel.spark.kafka.client import KafkaError
 from semel.wire.errors import ErrorCode
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]

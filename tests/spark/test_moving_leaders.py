@@ -3,9 +3,9 @@
 from collections import Counter
 
 import pytest
+from tests.support.brokers.apache_cluster import ApacheCluster
 
-from semel.client.lent_wire import TRANSACTION
-from semel.testing.apache_cluster import ApacheCluster
+from semel.spark.kafka.client import TRANSACTION
 
 pytestmark = [
     pytest.mark.spark,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyspark
 
-from semel.spark.scripts import worker_python
+from semel.spark.sessions.scripts import worker_python
 
 HOME = Path(pyspark.__file__).parent
 ARCHIVES = [

@@ -14,13 +14,13 @@ from confluent_kafka.admin import (
     ScramMechanism,
     UserScramCredentialUpsertion,
 )
+from tests.support.brokers.apache_kafka import ApacheKafka
+from tests.support.brokers.ports import free_port
 
-from semel.client.lent import Lent
-from semel.client.lent_wire import Security
 from semel.spark import ExactlyOnceSink
-from semel.spark.writer import TaskWriter
-from semel.testing.apache_kafka import ApacheKafka
-from semel.testing.ports import free_port
+from semel.spark.kafka.client import Security
+from semel.spark.kafka.transactions import Lent
+from semel.spark.sink.writer import TaskWriter
 from semel.wire.compression import Compression
 
 PASSWORD = "open-sesame-8271"

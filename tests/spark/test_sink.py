@@ -11,11 +11,11 @@ import pytest
 from pyspark.errors import PythonException
 from pyspark.errors.exceptions.captured import StreamingQueryException
 
-from semel.client.lent import Refused
 from semel.spark import write
-from semel.spark.committer import BatchFailed, Committer, refuse_connect, refuse_speculation
+from semel.spark.kafka.transactions import Refused
 from semel.spark.ledger import Entry
-from semel.spark.streams import refuse_modes
+from semel.spark.sink.committer import BatchFailed, Committer, refuse_connect, refuse_speculation
+from semel.spark.sink.streams import refuse_modes
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semel.spark.source import StreamReader, Work
-from semel.spark.source_offsets import Range, limit_to, pack, ranges
-from semel.spark.source_options import SourceOptions
+from semel.spark.source.offsets import Range, limit_to, pack, ranges
+from semel.spark.source.options import SourceOptions
+from semel.spark.source.source import StreamReader, Work
 
 sizes = st.dictionaries(st.integers(0, 9), st.integers(0, 50_000), min_size=1)
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as T
 
-from semel.spark.source_avro import ddl_of
-from semel.spark.source_options import SourceOptions
-from semel.spark.source_values import BadValue, decoder_of
+from semel.spark.source.avro import ddl_of
+from semel.spark.source.options import SourceOptions
+from semel.spark.source.values import BadValue, decoder_of
 
 ORDER = T.StructType(
     [

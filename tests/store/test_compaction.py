@@ -5,12 +5,12 @@ import os
 from uuid import uuid4
 
 import pytest
+from tests.support.transactional_log import TransactionalLog
 
 from semel.store.compaction import CorruptSegment, compact_gently
 from semel.store.directory import DiskStore
 from semel.store.dirt import measure
 from semel.store.interface import LogConfig
-from semel.testing.transactional_log import TransactionalLog
 from semel.wire.batches import Attribute, records_of
 from semel.wire.compression import Compression
 

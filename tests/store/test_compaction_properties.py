@@ -6,11 +6,11 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.disks import FaultyFiles, PowerLoss
+from tests.support.transactional_log import TransactionalLog
 
 from semel.store.directory import DiskStore
 from semel.store.interface import LogConfig
-from semel.testing.disks import FaultyFiles, PowerLoss
-from semel.testing.transactional_log import TransactionalLog
 from semel.wire.batches import headers
 
 CONFIG = LogConfig(

@@ -4,10 +4,10 @@ import os
 from uuid import uuid4
 
 import pytest
+from tests.support.disks import BROKEN, DISK_FULL, NO_PERMISSION, FaultyFiles
 
 from semel.store.directory import DiskStore
 from semel.store.interface import LogConfig, StorageError
-from semel.testing.disks import BROKEN, DISK_FULL, NO_PERMISSION, FaultyFiles
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100)
 

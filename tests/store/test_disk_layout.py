@@ -4,10 +4,10 @@ import os
 from uuid import UUID, uuid4
 
 import pytest
+from tests.support.disks import FaultyFiles
 
 from semel.store.directory import DiskStore
 from semel.store.interface import LogConfig, StorageError
-from semel.testing.disks import FaultyFiles
 
 CONFIG = LogConfig(segment_bytes=1000, index_interval_bytes=150, file_delete_delay_ms=500)
 

@@ -4,9 +4,9 @@ import asyncio
 from uuid import uuid4
 
 import pytest
+from tests.support.disks import BROKEN, FaultyFiles
 
 from semel.store.directory import DiskStore
-from semel.testing.disks import BROKEN, FaultyFiles
 
 
 @pytest.fixture

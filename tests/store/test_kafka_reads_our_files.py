@@ -4,11 +4,11 @@ import re
 from uuid import uuid4
 
 import pytest
+from tests.support.brokers.apache_kafka import kafka_tool
+from tests.support.transactional_log import TransactionalLog
 
 from semel.store.directory import DiskStore
 from semel.store.interface import LogConfig
-from semel.testing.apache_kafka import kafka_tool
-from semel.testing.transactional_log import TransactionalLog
 
 pytestmark = pytest.mark.interop
 

@@ -4,10 +4,10 @@ from random import Random
 from uuid import uuid4
 
 import pytest
+from tests.support.disks import FaultyFiles, PowerLoss
 
 from semel.store.directory import DiskStore
 from semel.store.interface import LogConfig
-from semel.testing.disks import FaultyFiles, PowerLoss
 
 CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=150)
 

@@ -36,9 +36,9 @@ IMPURE = {
 
 # The base install has none of these: only these places may import them.
 HEAVY = {
-    "numpy": {"wire/columnar", "spark", "client"},
-    "numba": {"wire/columnar", "spark"},
-    "pyarrow": {"wire/columnar", "spark", "client"},
+    "numpy": {"columnar", "spark", "client"},
+    "numba": {"columnar", "spark"},
+    "pyarrow": {"columnar", "spark", "client"},
     "pyspark": {"spark"},
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from semel.broker.definitions import BadSetting
+from semel.broker.settings.definitions import BadSetting
 
 
 class Address(NamedTuple):

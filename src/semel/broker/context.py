@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from semel.broker.catalog import Catalog
+    from semel.broker.catalog.catalog import Catalog
     from semel.broker.server import Broker
-    from semel.broker.settings import Settings
+    from semel.broker.settings.settings import Settings
     from semel.net.connection import Connection
 
 #: Kafka's name of the one resource of type CLUSTER.

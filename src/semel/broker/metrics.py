@@ -12,12 +12,12 @@ import socket
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from semel.broker.transaction_counts import LATENCY_BUCKETS_MS, TransactionCounts
+from semel.broker.coordinators.transaction_counts import LATENCY_BUCKETS_MS, TransactionCounts
 from semel.core.transactions.states import TxnState
 
 if TYPE_CHECKING:
+    from semel.broker.coordinators.transactions import Transactions
     from semel.broker.server import Broker
-    from semel.broker.transactions import Transactions
 
 log = logging.getLogger("semel.metrics")
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from semel.broker.addresses import Address, parse_listener
-from semel.broker.catalog import Catalog
+from semel.broker.catalog.catalog import Catalog
 from semel.broker.directory import DataDirectory
 from semel.broker.dispatch import Dispatcher
-from semel.broker.settings import Settings
+from semel.broker.settings.settings import Settings
 from semel.net.connection import Connection
 from semel.net.listener import Listener, ListenerLimits
 

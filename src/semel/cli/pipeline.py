@@ -66,8 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(pipeline: Pipeline, trigger: dict[str, Any]) -> int:
-    from semel.spark.committer import sentence
     from semel.spark.pipeline import FAILURES
+    from semel.spark.sink.committer import sentence
 
     report = Report(Console(soft_wrap=True))
     until = threading.Event()

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from semel.broker.addresses import Address
-from semel.broker.definitions import BadSetting
+from semel.broker.catalog.journal import DamagedJournal
 from semel.broker.directory import DirectoryInUse
-from semel.broker.journal import DamagedJournal
 from semel.broker.log_lines import FORMATS, LEVELS, write_lines
 from semel.broker.server import Broker
-from semel.broker.settings import gather
+from semel.broker.settings.definitions import BadSetting
+from semel.broker.settings.settings import gather
 from semel.net.watching import new_loop
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 9092

@@ -6,7 +6,7 @@ import time
 from semel.cli.connecting import Actions, client_settings, run_client
 from semel.cli.printing import duration, moment, show, show_one
 from semel.client import Admin, TopicPartition, UsageError
-from semel.client.administration.transactions import DEFAULT_MAX_TRANSACTION_MS, ActiveProducer
+from semel.client.admin.transactions import DEFAULT_MAX_TRANSACTION_MS, ActiveProducer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,14 +16,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        from semel.wire.columnar import cache, compiled
+        from semel.columnar import cache, compiled
     except ImportError as missing:
         print(f"semel: {missing.name} is missing: pip install 'semel[arrow]'", file=sys.stderr)
         return 1
     was_warm = cache.is_complete()
     began = time.monotonic()
     compiled.observers.append(_show)
-    from semel.wire.columnar import kernels
+    from semel.columnar import kernels
 
     kernels.load()
     seconds = time.monotonic() - began

@@ -9,9 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from semel.client.admin import Admin as Admin
-    from semel.client.administration.topics import NewTopic as NewTopic
-    from semel.client.consumer import Consumer as Consumer
+    from semel.client.admin.admin import Admin as Admin
+    from semel.client.admin.topics import NewTopic as NewTopic
+    from semel.client.consumer.consumer import Consumer as Consumer
+    from semel.client.consumer.fetcher import ConsumerRecord as ConsumerRecord
     from semel.client.errors import AbortableError as AbortableError
     from semel.client.errors import ClientError as ClientError
     from semel.client.errors import FatalError as FatalError
@@ -19,34 +20,33 @@ if TYPE_CHECKING:
     from semel.client.errors import RetriableError as RetriableError
     from semel.client.errors import TruncatedError as TruncatedError
     from semel.client.errors import UsageError as UsageError
-    from semel.client.fetcher import ConsumerRecord as ConsumerRecord
     from semel.client.ledger import Ledger as Ledger
-    from semel.client.producer import Delivery as Delivery
-    from semel.client.producer import Producer as Producer
-    from semel.client.producer import RecordMetadata as RecordMetadata
+    from semel.client.machines.types import GroupMetadata as GroupMetadata
+    from semel.client.machines.types import OffsetAndMetadata as OffsetAndMetadata
+    from semel.client.machines.types import TopicPartition as TopicPartition
+    from semel.client.producer.producer import Delivery as Delivery
+    from semel.client.producer.producer import Producer as Producer
+    from semel.client.producer.producer import RecordMetadata as RecordMetadata
     from semel.client.transacting import transact as transact
-    from semel.core.client.types import GroupMetadata as GroupMetadata
-    from semel.core.client.types import OffsetAndMetadata as OffsetAndMetadata
-    from semel.core.client.types import TopicPartition as TopicPartition
 
 #: Public name → module that has it.
 _PUBLIC = {
     "AbortableError": "semel.client.errors",
-    "Admin": "semel.client.admin",
+    "Admin": "semel.client.admin.admin",
     "ClientError": "semel.client.errors",
-    "Consumer": "semel.client.consumer",
-    "ConsumerRecord": "semel.client.fetcher",
-    "Delivery": "semel.client.producer",
+    "Consumer": "semel.client.consumer.consumer",
+    "ConsumerRecord": "semel.client.consumer.fetcher",
+    "Delivery": "semel.client.producer.producer",
     "FatalError": "semel.client.errors",
     "FencedError": "semel.client.errors",
-    "GroupMetadata": "semel.core.client.types",
+    "GroupMetadata": "semel.client.machines.types",
     "Ledger": "semel.client.ledger",
-    "NewTopic": "semel.client.administration.topics",
-    "OffsetAndMetadata": "semel.core.client.types",
-    "Producer": "semel.client.producer",
-    "RecordMetadata": "semel.client.producer",
+    "NewTopic": "semel.client.admin.topics",
+    "OffsetAndMetadata": "semel.client.machines.types",
+    "Producer": "semel.client.producer.producer",
+    "RecordMetadata": "semel.client.producer.producer",
     "RetriableError": "semel.client.errors",
-    "TopicPartition": "semel.core.client.types",
+    "TopicPartition": "semel.client.machines.types",
     "TruncatedError": "semel.client.errors",
     "UsageError": "semel.client.errors",
     "transact": "semel.client.transacting",

@@ -20,14 +20,17 @@ from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from semel.client import admin, consumer, producer, transacting
 from semel.client import ledger as ledgers
+from semel.client import transacting
+from semel.client.admin import admin
+from semel.client.consumer import consumer
+from semel.client.consumer.fetcher import ConsumerRecord
 from semel.client.errors import UsageError
-from semel.client.fetcher import ConsumerRecord
-from semel.client.producer import RecordMetadata
+from semel.client.producer import producer
+from semel.client.producer.producer import RecordMetadata
 
 if TYPE_CHECKING:
-    from semel.client.columnar_send import TableMetadata
+    from semel.client.producer.columnar_send import TableMetadata
 
 T = TypeVar("T")
 

@@ -8,10 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from semel.client.errors import FatalError, RetriableError, error_for
+from semel.client.machines.metadata import ClusterMetadata
+from semel.client.machines.patience import Deadline
+from semel.client.machines.types import Node
 from semel.client.settings import ClientSettings
-from semel.core.client.metadata import ClusterMetadata
-from semel.core.client.patience import Deadline
-from semel.core.client.types import Node
 from semel.net.client_connection import (
     AuthenticationFailed,
     ClientConnection,

@@ -3,9 +3,9 @@
 Each says what happened, why, and what to do; `code` is Kafka's, where a broker named one.
 """
 
-from semel.core.client.fetching import Truncation
-from semel.core.client.transactions import NotAllowed
-from semel.core.client.types import Failure
+from semel.client.machines.fetching import Truncation
+from semel.client.machines.transactions import NotAllowed
+from semel.client.machines.types import Failure
 from semel.wire.errors import ErrorCode, Kind
 
 

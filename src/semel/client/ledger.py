@@ -18,13 +18,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from semel.client.admin import Admin
-from semel.client.administration.topics import NewTopic
-from semel.client.consumer import Consumer
+from semel.client.admin.admin import Admin
+from semel.client.admin.topics import NewTopic
+from semel.client.consumer.consumer import Consumer
 from semel.client.errors import RetriableError, UsageError
-from semel.client.producer import Producer
-from semel.core.client.transactions import State
-from semel.core.client.types import TopicPartition
+from semel.client.machines.transactions import State
+from semel.client.machines.types import TopicPartition
+from semel.client.producer.producer import Producer
 
 DEFAULT_TOPIC = "semel-batches"
 _CONFIGS = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}

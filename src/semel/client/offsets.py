@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from semel.client.cluster import Cluster
 from semel.client.errors import error_for
-from semel.core.client.membership import by_topic
-from semel.core.client.patience import Deadline
-from semel.core.client.types import Node, TopicPartition
+from semel.client.machines.membership import by_topic
+from semel.client.machines.patience import Deadline
+from semel.client.machines.types import Node, TopicPartition
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.list_offsets import ListOffsetsRequest
 

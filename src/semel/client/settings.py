@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any, Self
 
 from semel.client.errors import UsageError
-from semel.core.client.patience import Backoff
+from semel.client.machines.patience import Backoff
 from semel.net.client_connection import Endpoint, Security
 from semel.net.client_sasl import Credentials, Token
 

@@ -18,14 +18,14 @@ from dataclasses import fields
 from types import TracebackType
 from typing import Any, Self
 
-from semel.client.consumer import Consumer
+from semel.client.consumer.consumer import Consumer
+from semel.client.consumer.fetcher import ConsumerRecord
 from semel.client.errors import AbortableError, ClientError, RetriableError, UsageError
-from semel.client.fetcher import ConsumerRecord
-from semel.client.producer import Delivery, Producer
+from semel.client.machines.patience import Backoff
+from semel.client.machines.transactions import State
+from semel.client.machines.types import TopicPartition
+from semel.client.producer.producer import Delivery, Producer
 from semel.client.settings import ConsumerSettings, ProducerSettings
-from semel.core.client.patience import Backoff
-from semel.core.client.transactions import State
-from semel.core.client.types import TopicPartition
 
 _PRODUCER = frozenset(field.name for field in fields(ProducerSettings))
 _CONSUMER = frozenset(field.name for field in fields(ConsumerSettings))

@@ -9,25 +9,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from semel.spark.committer import BatchFailed as BatchFailed
     from semel.spark.ledger import StaleCheckpoint as StaleCheckpoint
     from semel.spark.pipeline import Pipeline as Pipeline
-    from semel.spark.sessions import session as session
-    from semel.spark.sink import ExactlyOnceSink as ExactlyOnceSink
-    from semel.spark.sink import start as start
-    from semel.spark.sink import write as write
-    from semel.spark.source import register as register
+    from semel.spark.sessions.session import session as session
+    from semel.spark.sink.committer import BatchFailed as BatchFailed
+    from semel.spark.sink.sink import ExactlyOnceSink as ExactlyOnceSink
+    from semel.spark.sink.sink import start as start
+    from semel.spark.sink.sink import write as write
+    from semel.spark.source.source import register as register
 
 #: Public name → module that has it.
 _PUBLIC = {
-    "BatchFailed": "committer",
-    "ExactlyOnceSink": "sink",
+    "BatchFailed": "sink.committer",
+    "ExactlyOnceSink": "sink.sink",
     "Pipeline": "pipeline",
     "StaleCheckpoint": "ledger",
-    "register": "source",
-    "session": "sessions",
-    "start": "sink",
-    "write": "sink",
+    "register": "source.source",
+    "session": "sessions.session",
+    "start": "sink.sink",
+    "write": "sink.sink",
 }
 __all__ = [
     "BatchFailed",

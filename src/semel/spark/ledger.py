@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from semel.client.lent import Lender, Refused
-from semel.client.lent_wire import Cluster, KafkaError, check, patiently
+from semel.spark.kafka.client import Cluster, KafkaError, check, patiently
+from semel.spark.kafka.transactions import Lender, Refused
 from semel.wire.batches import Record, records_of
 from semel.wire.batches.committed import committed_only, fetched_batches
 from semel.wire.errors import ErrorCode

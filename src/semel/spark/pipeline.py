@@ -24,12 +24,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import BinaryType
 
-from semel.client.lent import Refused
-from semel.spark.java import NoJava
-from semel.spark.sessions import session
-from semel.spark.sink import ExactlyOnceSink
-from semel.spark.source import register
-from semel.spark.streams import source_positions
+from semel.spark.kafka.transactions import Refused
+from semel.spark.sessions.java import NoJava
+from semel.spark.sessions.session import session
+from semel.spark.sink.sink import ExactlyOnceSink
+from semel.spark.sink.streams import source_positions
+from semel.spark.source.source import register
 
 Transform = Callable[..., DataFrame] | str
 Topics = str | Sequence[str]

@@ -15,12 +15,12 @@ from collections.abc import Callable, Sized
 from functools import cache
 from typing import Any
 
-from semel.wire.compile_decode import compile_reader
-from semel.wire.compile_encode import compile_writer
 from semel.wire.errors import ProtocolError
 from semel.wire.messages import request_class, response_class
 from semel.wire.primitives import Buffer, skip_tags
 from semel.wire.schema import Message
+from semel.wire.schema.compile_decode import compile_reader
+from semel.wire.schema.compile_encode import compile_writer
 
 _API_VERSIONS = 18
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from semel.core.groups import embedded
+from semel.core.groups.classic import embedded
 from semel.wire.messages.create_topics import CreateTopicsRequest
 from semel.wire.messages.join_group import JoinGroupRequest
 from semel.wire.messages.offset_commit import OffsetCommitRequest

@@ -3,9 +3,9 @@
 import random
 
 import pytest
+from tests.support.brokers.process import SemelProcess
+from tests.support.conversations.raw_client import RawClient
 
-from semel.testing.process import SemelProcess
-from semel.testing.raw_client import RawClient
 from semel.wire.messages.create_topics import CreateTopicsRequest
 from semel.wire.messages.offset_commit import OffsetCommitRequest
 from semel.wire.messages.offset_fetch import OffsetFetchRequest

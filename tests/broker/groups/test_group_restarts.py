@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
+from tests.support.disks import BROKEN
 
 from semel.core.placing import partition_of
-from semel.testing.disks import BROKEN
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from semel.wire.messages.end_txn import EndTxnRequest

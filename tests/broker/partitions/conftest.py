@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.conversations.raw_client import RawClient
 
-from semel.broker.catalog import Topic
-from semel.broker.partition import Partition
+from semel.broker.catalog.catalog import Topic
+from semel.broker.partitions.partition import Partition
 from semel.broker.server import Broker
-from semel.broker.settings import Settings, TopicConfig
+from semel.broker.settings.settings import Settings, TopicConfig
 from semel.store.interface import Log, LogConfig
 from semel.store.memory import MemoryLog
-from semel.testing.raw_client import RawClient
 from semel.wire.batches import BatchBuilder, Record, headers, records_of
 from semel.wire.compression import Compression
 from semel.wire.messages.create_topics import CreateTopicsRequest

@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from semel.broker.partition import Appended
+from semel.broker.partitions.partition import Appended
 from semel.wire.batches import header_at, headers
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.fetch import FetchRequest

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer
+from tests.support.brokers.process import SemelProcess
+from tests.support.conversations.raw_client import RawClient
 
-from semel.testing.process import SemelProcess
-from semel.testing.raw_client import RawClient
 from semel.wire.batches import headers, records_of
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.create_topics import CreateTopicsRequest

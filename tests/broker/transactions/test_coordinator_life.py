@@ -3,12 +3,12 @@
 import asyncio
 
 import pytest
+from tests.support.disks import BROKEN, DISK_FULL
 
-from semel.broker import marker_sender, shards
-from semel.broker.marker_sender import NOWHERE
+from semel.broker.coordinators import marker_sender, shards
+from semel.broker.coordinators.marker_sender import NOWHERE
 from semel.core.transactions.commands import EndTxn
 from semel.core.transactions.states import TxnState
-from semel.testing.disks import BROKEN, DISK_FULL
 from semel.wire.errors import ErrorCode as E
 
 

@@ -5,8 +5,8 @@ from itertools import count
 
 import pytest
 
-from semel.broker.marker_channel import WireChannel
-from semel.broker.marker_sender import GONE, NOWHERE, Debt, MarkerSender
+from semel.broker.coordinators.marker_channel import WireChannel
+from semel.broker.coordinators.marker_sender import GONE, NOWHERE, Debt, MarkerSender
 from semel.core.transactions.commands import WriteMarkers
 from semel.core.transactions.states import TxnState
 from semel.core.transactions.transaction import Transaction

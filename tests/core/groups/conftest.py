@@ -1,8 +1,7 @@
 """A coordinator on the bench, with a topic `t` of four partitions."""
 
 import pytest
-
-from semel.testing.group_bench import GroupBench
+from tests.support.groups.bench import GroupBench
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semel.core.groups.assign import ASSIGNORS, Subscriber, range_, uniform
+from semel.core.groups.consumer.assign import ASSIGNORS, Subscriber, range_, uniform
 
 T, U, V = (UUID(int=number) for number in (1, 2, 3))
 

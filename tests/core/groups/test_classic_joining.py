@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from tests.support.groups.bench import GroupBench
 
-from semel.core.groups import embedded
-from semel.core.groups.classic import NEWCOMER_PATIENCE_MS
+from semel.core.groups.classic import embedded
+from semel.core.groups.classic.joining import NEWCOMER_PATIENCE_MS
 from semel.core.groups.settings import GroupSettings
 from semel.core.groups.states import ClassicState
-from semel.testing.group_bench import GroupBench
 from semel.wire.errors import ErrorCode
 
 OTHER_TOPICS = (("range", embedded.write_subscription(["u"])),)

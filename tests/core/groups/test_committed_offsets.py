@@ -1,10 +1,10 @@
 """OffsetCommit, OffsetFetch and OffsetDelete, decision by decision."""
 
 import pytest
+from tests.support.groups.bench import topic_id
 
 from semel.core.groups.commands import OffsetDelete, OffsetFetch
 from semel.core.groups.topics import NO_TOPIC_ID
-from semel.testing.group_bench import topic_id
 from semel.wire.errors import ErrorCode
 
 NONE = ErrorCode.NONE

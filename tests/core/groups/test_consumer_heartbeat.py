@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 import pytest
+from tests.support.groups.bench import GroupBench, topic_id
 
 from semel.core.groups.commands import OffsetCommit, OffsetFetch, OffsetToCommit
-from semel.core.groups.consumer_group import ConsumerGroup, ConsumerMember
+from semel.core.groups.consumer.group import ConsumerGroup, ConsumerMember
 from semel.core.groups.draft import rebalance_key
 from semel.core.groups.records import CurrentAssignmentDeleted, TimerSet
 from semel.core.groups.settings import GroupSettings
 from semel.core.groups.states import ConsumerState, MemberState
 from semel.core.groups.timers import Deadline
-from semel.testing.group_bench import GroupBench, topic_id
 from semel.wire.errors import ErrorCode
 
 NONE = ErrorCode.NONE

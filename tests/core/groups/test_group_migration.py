@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from tests.support.groups.bench import GroupBench
 
-from semel.core.groups import embedded
+from semel.core.groups.classic import embedded
 from semel.core.groups.commands import Heartbeat, LeaveGroup, SyncGroup
 from semel.core.groups.settings import GroupSettings
 from semel.core.groups.states import ClassicState, ConsumerState
-from semel.testing.group_bench import GroupBench
 from semel.wire.errors import ErrorCode
 
 NONE = ErrorCode.NONE

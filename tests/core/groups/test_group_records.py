@@ -3,9 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.groups.bench import topic_id
 
-from semel.core.groups.classic_group import ClassicGroup, ClassicMember, GroupMetadata
-from semel.core.groups.consumer_group import ClassicMetadata, ConsumerMember, ResolvedRegex
+from semel.core.groups.classic.group import ClassicGroup, ClassicMember, GroupMetadata
+from semel.core.groups.consumer.group import ClassicMetadata, ConsumerMember, ResolvedRegex
 from semel.core.groups.encoding import GroupCodec, from_bytes, to_bytes
 from semel.core.groups.records import (
     ClassicGroupChanged,
@@ -29,7 +30,6 @@ from semel.core.groups.records import (
 from semel.core.groups.states import MemberState
 from semel.core.groups.topics import NO_TOPIC_ID, Topics
 from semel.core.machine import LogEntry
-from semel.testing.group_bench import topic_id
 from semel.wire.records.consumer_offsets import OffsetCommitValue
 
 T = topic_id("t")

@@ -3,13 +3,13 @@
 import random
 
 import pytest
+from tests.support.groups.bench import GroupBench
 
-from semel.core.groups.classic_group import ClassicGroup
+from semel.core.groups.classic.group import ClassicGroup
 from semel.core.groups.commands import DeleteGroup, LeaveGroup, OffsetDelete
-from semel.core.groups.consumer_group import ConsumerGroup
+from semel.core.groups.consumer.group import ConsumerGroup
 from semel.core.groups.records import ClassicGroupChanged, ClassicGroupDeleted, ConsumerGroupDeleted
 from semel.core.groups.replies import JoinReply
-from semel.testing.group_bench import GroupBench
 
 
 def written_state(coordinator, written):

@@ -1,10 +1,10 @@
 """Subscriptions by regular expression: matched by the broker, refreshed as topics come."""
 
 import pytest
+from tests.support.groups.bench import GroupBench
 
-from semel.core.groups.regexes import compile_regex
+from semel.core.groups.consumer.regexes import compile_regex
 from semel.core.groups.replies import Refused, ResolveRegexes
-from semel.testing.group_bench import GroupBench
 from semel.wire.errors import ErrorCode
 
 

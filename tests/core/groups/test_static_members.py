@@ -2,7 +2,7 @@
 
 import pytest
 
-from semel.core.groups import embedded
+from semel.core.groups.classic import embedded
 from semel.core.groups.commands import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from semel.core.groups.replies import LATER
 from semel.core.groups.states import ClassicState

@@ -5,7 +5,7 @@ batches are written (acks 1) or durable (acks all; the same under `durability=os
 answer, but a closed connection if anything was refused, as in Kafka. Versions 3-13; 0-2 are
 advertised, because older librdkafka turns compression off otherwise, and refused. Topics by id from
 13 on; from 12 on partitions join the transaction by being written to (KIP-890). Not here: the rules
-for batches (`core/partition`) and how one is written (`broker/partition`).
+for batches (`core/partition`) and how one is written (`broker/partitions/partition`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from inspect import isawaitable
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from semel.broker.partition import Partition
-from semel.broker.produce_waiting import when_durable
+from semel.broker.partitions.partition import Partition
+from semel.broker.partitions.produce_waiting import when_durable
 from semel.core.partition.admission import COMPRESSION, TRANSACTIONAL, Refusal
 from semel.core.partition.verification import AT_ONCE, Guard
 from semel.wire.batches import BatchHeader, OldFormatError, header_at
@@ -28,7 +28,7 @@ from semel.wire.messages import ADVERTISED
 from semel.wire.messages.produce import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
-    from semel.broker.catalog import Topic
+    from semel.broker.catalog.catalog import Topic
     from semel.broker.context import Context
 
 API_KEY = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from asyncio import Future
 from typing import TYPE_CHECKING
 
-from semel.broker.fetching import Reading
+from semel.broker.partitions.fetching import Reading
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.fetch import FetchRequest, FetchResponse

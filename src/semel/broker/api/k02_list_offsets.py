@@ -18,7 +18,7 @@ from semel.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResp
 
 if TYPE_CHECKING:
     from semel.broker.context import Context
-    from semel.broker.partition import Partition
+    from semel.broker.partitions.partition import Partition
 
 API_KEY = 2
 VERSIONS = ADVERTISED[API_KEY]

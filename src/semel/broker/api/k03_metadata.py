@@ -5,16 +5,16 @@ Who may:   DESCRIBE on each Topic (others are left out, or refused if asked for 
 Answers:   at once, also for a topic made just now.
 Versions:  0 an empty list means all topics, 1 null does, 4 the client may forbid creation, 8
            authorized operations, 10 topic ids, 12 asking by id, 13 an error for the whole.
-Not here:  the rules for making topics (broker/topics).
+Not here:  the rules for making topics (broker/catalog/topics).
 """
 
 from __future__ import annotations
 
-from semel.broker.catalog import INTERNAL_TOPICS, Topic
+from semel.broker.catalog.catalog import INTERNAL_TOPICS, Topic
+from semel.broker.catalog.topics import check_name, check_new_name, internal_topic
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
 from semel.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, allowed
-from semel.broker.topics import check_name, check_new_name, internal_topic
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.metadata import MetadataRequest, MetadataResponse

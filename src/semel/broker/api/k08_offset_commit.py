@@ -3,7 +3,7 @@
 Who may: READ on the GROUP and on each TOPIC. Answers when the offsets are durable.
 Versions 2-10: 2-4 a retention time, 6 leader epochs, 7 static members, 9 member epochs of consumer
 groups (KIP-848) and GROUP_ID_NOT_FOUND, 10 topic ids.
-Not here: which member may commit: `core/groups/offsets`.
+Not here: which member may commit: `core/groups/offsets/requests`.
 """
 
 from __future__ import annotations

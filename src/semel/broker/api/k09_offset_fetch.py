@@ -3,7 +3,7 @@
 Who may: DESCRIBE on the GROUP and on each TOPIC (unknown to the others). Answers at once; with
 `require_stable`, partitions that an open transaction is about to commit say UNSTABLE_OFFSET_COMMIT.
 Versions 1-10: 2 all partitions of a group, 7 require_stable, 8 several groups, 9 member epochs, 10
-topic ids. Not here: the offsets: `core/groups/offsets`.
+topic ids. Not here: the offsets: `core/groups/offsets/requests`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from semel.broker.context import Context
-from semel.broker.groups import settled
+from semel.broker.coordinators.groups import settled
 from semel.broker.replies import when
 from semel.core.groups.commands import OffsetFetch
 from semel.core.groups.replies import FetchOffsetsReply

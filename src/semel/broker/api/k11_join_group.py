@@ -2,7 +2,7 @@
 
 Who may: READ on the GROUP. Answers when everybody has joined (or the rebalance timeout has passed).
 Versions 0-9: 1 rebalance timeout, 4 a member id first (KIP-394), 5 static members, 9 no assignment.
-Not here: who leads, when a rebalance begins and ends: `core/groups/classic`.
+Not here: who leads, when a rebalance begins and ends: `core/groups/classic/joining`.
 """
 
 from __future__ import annotations

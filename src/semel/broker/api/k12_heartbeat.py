@@ -1,7 +1,7 @@
 """Heartbeat: a member of a classic group lives, and hears whether a rebalance is on.
 
 Who may: READ on the GROUP. Answers at once. Versions 0-4: 3 static members.
-Not here: sessions and generations: `core/groups/classic_life`.
+Not here: sessions and generations: `core/groups/classic/life`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Who may: READ on the GROUP. Answers at once; the rebalance follows.
 Versions 0-5: 3 several members and static ones by their instance id, 5 a reason.
-Not here: what the rest of the group does: `core/groups/classic_life`.
+Not here: what the rest of the group does: `core/groups/classic/life`.
 """
 
 from __future__ import annotations

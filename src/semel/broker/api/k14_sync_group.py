@@ -2,7 +2,7 @@
 
 Who may: READ on the GROUP. Answers when the leader has spoken and its word is durable.
 Versions 0-5: 3 static members, 5 protocol type and name, which then are mandatory (KIP-559).
-Not here: the states: `core/groups/classic_life`.
+Not here: the states: `core/groups/classic/life`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Not here: what is told of a group: `core/groups/admin`.
 from __future__ import annotations
 
 from semel.broker.context import Context
-from semel.broker.groups import error_of, settled
+from semel.broker.coordinators.groups import error_of, settled
 from semel.broker.operations import GROUP_OPERATIONS, allowed
 from semel.core.groups.commands import DescribeGroup
 from semel.core.groups.replies import DescribedGroup

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 
 from semel.broker import api
+from semel.broker.catalog.features import SUPPORTED
 from semel.broker.context import Context
-from semel.broker.features import SUPPORTED
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

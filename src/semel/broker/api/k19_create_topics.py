@@ -4,18 +4,18 @@ Who may:   CREATE on the Cluster, or on the Topic; DESCRIBE_CONFIGS on the Topic
            configs.
 Answers:   when all are durable (one write to the device for the whole request).
 Versions:  5 flexible, tells partitions and configs; 7 tells the topic id.
-Not here:  the rules (broker/topics).
+Not here:  the rules (broker/catalog/topics).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
+from semel.broker.catalog.topics import check_configs, check_new_name, partition_count
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
-from semel.broker.resources import ConfigEntry, topic_entries
-from semel.broker.settings import TopicConfig
-from semel.broker.topics import check_configs, check_new_name, partition_count
+from semel.broker.settings.resources import ConfigEntry, topic_entries
+from semel.broker.settings.settings import TopicConfig
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 
-from semel.broker.catalog import Topic
+from semel.broker.catalog.catalog import Topic
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
 from semel.wire.errors import ErrorCode

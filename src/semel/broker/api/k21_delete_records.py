@@ -15,7 +15,7 @@ from semel.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecor
 
 if TYPE_CHECKING:
     from semel.broker.context import Context
-    from semel.broker.partition import Partition
+    from semel.broker.partitions.partition import Partition
 
 API_KEY = 21
 VERSIONS = ADVERTISED[API_KEY]

@@ -5,7 +5,7 @@ Who may:   ALTER or CLUSTER_ACTION on the Cluster: other brokers, and operators 
 Answers:   when the markers are durable, one error per partition.
 Versions:  1 flexible, 2 carries the transaction version.
 Not here:  which epochs a partition accepts (core/partition/state); our own coordinators do not come
-           this way (broker/marker_sender).
+           this way (broker/coordinators/marker_sender).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
-from semel.broker.resources import ConfigEntry, Resource
+from semel.broker.settings.resources import ConfigEntry, Resource
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 

@@ -12,7 +12,7 @@ from collections import Counter
 
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
-from semel.broker.resources import Resource
+from semel.broker.settings.resources import Resource
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse

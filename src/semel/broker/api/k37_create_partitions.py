@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from semel.broker.catalog import Topic
+from semel.broker.catalog.catalog import Topic
+from semel.broker.catalog.topics import MOST_PARTITIONS, check_replicas
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
-from semel.broker.topics import MOST_PARTITIONS, check_replicas
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.create_partitions import (

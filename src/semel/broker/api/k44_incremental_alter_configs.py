@@ -11,9 +11,9 @@ from collections import Counter
 from enum import IntEnum
 
 from semel.broker.context import Context
-from semel.broker.definitions import Kind, Setting
 from semel.broker.failures import ApiError
-from semel.broker.resources import Resource
+from semel.broker.settings.definitions import Kind, Setting
+from semel.broker.settings.resources import Resource
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.incremental_alter_configs import (

@@ -1,7 +1,7 @@
 """OffsetDelete: forget a group's position in partitions it no longer reads.
 
 Who may: DELETE on the GROUP, READ on each TOPIC. Answers when it is durable. Version 0.
-Not here: whether the group still reads the topic: `core/groups/offsets`.
+Not here: whether the group still reads the topic: `core/groups/offsets/requests`.
 """
 
 from __future__ import annotations

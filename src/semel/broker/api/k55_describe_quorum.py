@@ -7,9 +7,9 @@ Versions:  1 fetch times, 2 listeners, directory ids and error messages.
 
 from __future__ import annotations
 
+from semel.broker.catalog.topics import METADATA_TOPIC
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
-from semel.broker.topics import METADATA_TOPIC
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse

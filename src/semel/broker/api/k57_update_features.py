@@ -7,9 +7,9 @@ Versions:  1 upgrade types and validate_only, 2 one error for all in place of on
 
 from __future__ import annotations
 
+from semel.broker.catalog.features import SAFE_DOWNGRADE, UPGRADE, check_update
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
-from semel.broker.features import SAFE_DOWNGRADE, UPGRADE, check_update
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse

@@ -2,7 +2,7 @@
 
 Who may: READ on the GROUP, DESCRIBE on each TOPIC named. Answers at once.
 Versions 0-1: 1 regular expressions, and member ids made by the client.
-Not here: epochs, targets and reconciliation: `core/groups/consumer`.
+Not here: epochs, targets and reconciliation: `core/groups/consumer/heartbeat`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from uuid import uuid4
 from semel.broker.context import Context
 from semel.broker.replies import when
 from semel.core.groups.commands import ConsumerGroupHeartbeat
-from semel.core.groups.consumer_group import LEAVE_EPOCH, LEAVE_STATIC_EPOCH
+from semel.core.groups.consumer.group import LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from semel.core.groups.replies import HeartbeatReply
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED

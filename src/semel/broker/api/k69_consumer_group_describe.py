@@ -10,7 +10,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from semel.broker.context import Context
-from semel.broker.groups import error_of, settled
+from semel.broker.coordinators.groups import error_of, settled
 from semel.broker.operations import GROUP_OPERATIONS, allowed
 from semel.core.groups.commands import ConsumerGroupDescribe
 from semel.core.groups.replies import DescribedConsumer, DescribedConsumerGroup

@@ -8,10 +8,10 @@ Versions:  1 resource types (none given: all).
 
 from __future__ import annotations
 
-from semel.broker import catalog as catalogs
+from semel.broker.catalog import catalog as catalogs
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
-from semel.broker.resources import ResourceType
+from semel.broker.settings.resources import ResourceType
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.list_config_resources import (

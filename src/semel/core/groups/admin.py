@@ -3,16 +3,17 @@
 from collections.abc import Mapping
 from uuid import UUID
 
-from semel.core.groups import migration, offsets
-from semel.core.groups.classic_group import CONSUMER_PROTOCOL, ClassicGroup
+from semel.core.groups.classic.group import CONSUMER_PROTOCOL, ClassicGroup
 from semel.core.groups.commands import (
     ConsumerGroupDescribe,
     DeleteGroup,
     DescribeGroup,
     ListGroups,
 )
-from semel.core.groups.consumer_group import ConsumerGroup, ConsumerMember
+from semel.core.groups.consumer.group import ConsumerGroup, ConsumerMember
 from semel.core.groups.draft import Draft
+from semel.core.groups.migration import migration
+from semel.core.groups.offsets import requests as offsets
 from semel.core.groups.replies import (
     DescribedConsumer,
     DescribedConsumerGroup,

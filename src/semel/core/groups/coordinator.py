@@ -6,18 +6,10 @@ comes as an argument: `next_deadline_ms` tells the runtime when to submit a `Tic
 
 from typing import Any
 
-from semel.core.groups import (
-    admin,
-    classic,
-    classic_life,
-    consumer,
-    consumer_leave,
-    migration,
-    mixed,
-    offsets,
-    regexes,
-)
-from semel.core.groups.classic_group import ClassicGroup
+from semel.core.groups import admin
+from semel.core.groups.classic import joining as classic
+from semel.core.groups.classic import life as classic_life
+from semel.core.groups.classic.group import ClassicGroup
 from semel.core.groups.commands import (
     Command,
     ConsumerGroupDescribe,
@@ -39,8 +31,13 @@ from semel.core.groups.commands import (
     TopicsChanged,
     TxnOffsetCommit,
 )
-from semel.core.groups.consumer_group import LEAVE_EPOCH, LEAVE_STATIC_EPOCH, ConsumerGroup
+from semel.core.groups.consumer import heartbeat as consumer
+from semel.core.groups.consumer import leaving as consumer_leave
+from semel.core.groups.consumer import regexes
+from semel.core.groups.consumer.group import LEAVE_EPOCH, LEAVE_STATIC_EPOCH, ConsumerGroup
 from semel.core.groups.draft import EXPIRE_OFFSETS_KEY, Draft
+from semel.core.groups.migration import migration, mixed
+from semel.core.groups.offsets import requests as offsets
 from semel.core.groups.records import Record, TimerSet, TopicsSeen
 from semel.core.groups.replies import (
     ErrorReply,

@@ -6,7 +6,7 @@ coordinator's own state sees it only when the record is applied.
 
 from typing import TYPE_CHECKING, Any
 
-from semel.core.groups.classic_group import ClassicGroup, GroupMetadata
+from semel.core.groups.classic.group import ClassicGroup, GroupMetadata
 from semel.core.groups.records import ClassicGroupChanged, Record, TimerSet
 from semel.core.groups.replies import Answer, JoinReply, SyncReply
 from semel.core.groups.settings import GroupSettings

@@ -9,8 +9,8 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any
 
-from semel.core.groups.classic_group import ClassicGroup, ClassicMember, GroupMetadata
-from semel.core.groups.consumer_group import (
+from semel.core.groups.classic.group import ClassicGroup, ClassicMember, GroupMetadata
+from semel.core.groups.consumer.group import (
     Assignment,
     ClassicMetadata,
     ConsumerMember,

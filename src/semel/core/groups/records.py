@@ -8,8 +8,8 @@ like the rest, since nothing else may change a machine, but are not written; a m
 from dataclasses import dataclass
 from uuid import UUID
 
-from semel.core.groups.classic_group import ClassicGroup, GroupMetadata
-from semel.core.groups.consumer_group import Assignment, ConsumerMember, ResolvedRegex
+from semel.core.groups.classic.group import ClassicGroup, GroupMetadata
+from semel.core.groups.consumer.group import Assignment, ConsumerMember, ResolvedRegex
 from semel.core.groups.timers import Deadline, Key
 from semel.core.groups.topics import NO_TOPIC_ID, Topics
 

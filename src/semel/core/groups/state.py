@@ -1,8 +1,8 @@
 """Everything one group coordinator knows, and `apply`, the only way it changes."""
 
-from semel.core.groups.classic_group import ClassicGroup
-from semel.core.groups.consumer_group import LEAVE_EPOCH, ConsumerGroup, ConsumerMember
-from semel.core.groups.offset_store import CommittedOffset, OffsetStore
+from semel.core.groups.classic.group import ClassicGroup
+from semel.core.groups.consumer.group import LEAVE_EPOCH, ConsumerGroup, ConsumerMember
+from semel.core.groups.offsets.store import CommittedOffset, OffsetStore
 from semel.core.groups.records import (
     ClassicGroupChanged,
     ClassicGroupDeleted,

@@ -122,7 +122,7 @@ def decode(key: bytes | None, value: bytes | None) -> Transaction | None:
 
 
 class TransactionCodec:
-    """For `broker/runtime`. Transactions of this log's own do not exist: no markers."""
+    """For `broker/coordinators/runtime`. Transactions of this log's own do not exist: no markers."""
 
     encode = staticmethod(encode)
 

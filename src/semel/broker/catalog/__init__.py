@@ -1,0 +1,1 @@
+"""What the cluster durably knows of itself, and the rules for making topics."""

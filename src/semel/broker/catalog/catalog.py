@@ -1,0 +1,322 @@
+"""What the cluster durably knows of itself: topics, ids, configs, leader epochs, producer ids.
+
+The catalog is a small state machine over a journal of its own (`metadata.log`): a change becomes
+records, the records go to disk, and only `_apply` changes state, so that a restart replays to the
+same state. Every method that changes something returns after its records are on the device. The
+file is rewritten from the present state when it has grown to several times what that state needs.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from semel.broker.catalog.journal import Journal, Record
+from semel.broker.settings.definitions import BadSetting
+from semel.broker.settings.settings import Settings, TopicConfig
+
+log = logging.getLogger("semel.catalog")
+
+FILE_NAME = "metadata.log"
+PRODUCER_ID_BLOCK = 1000  # as Kafka's ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+#: Below this the journal is never rewritten: replaying a megabyte takes milliseconds.
+SMALLEST_REWRITE = 1 << 20
+#: Finalized features of a new cluster; metadata.version 30 is Kafka 4.3's (4.3-IV0).
+FEATURES = {"group.version": 1, "metadata.version": 30, "transaction.version": 2}
+
+BROKER, TOPIC, GROUP = "broker", "topic", "group"
+
+
+class Topic:
+    """One topic; `leader_epochs` has one entry per partition."""
+
+    __slots__ = ("config", "id", "leader_epochs", "name")
+
+    def __init__(
+        self, name: str, id: uuid.UUID, leader_epochs: list[int], config: TopicConfig
+    ) -> None:
+        self.name = name
+        self.id = id
+        self.leader_epochs = leader_epochs
+        self.config = config
+
+    @property
+    def partition_count(self) -> int:
+        return len(self.leader_epochs)
+
+    @property
+    def is_internal(self) -> bool:
+        return self.name in INTERNAL_TOPICS
+
+    def __repr__(self) -> str:
+        return f"Topic({self.name!r}, {self.id}, {self.partition_count} partitions)"
+
+
+class Listener(Protocol):
+    """Hears of changes in the same turn of the loop, after they are durable."""
+
+    def topic_created(self, topic: Topic) -> None: ...
+    def partitions_added(self, topic: Topic, first: int) -> None: ...
+    def topic_deleted(self, topic: Topic) -> None: ...
+    def topic_configured(self, topic: Topic) -> None: ...
+
+
+class Catalog:
+    def __init__(self, directory: Path, settings: Settings) -> None:
+        self.settings = settings
+        self.topics: dict[str, Topic] = {}
+        self.topics_by_id: dict[uuid.UUID, Topic] = {}
+        self.features: dict[str, int] = {}
+        #: Dynamic configs of brokers ("" is the default of all) and groups: (type, name) → texts.
+        self.configs: dict[tuple[str, str], dict[str, str]] = {}
+        self.cluster_id = ""
+        self.node_id = settings["node.id"]
+        self.broker_epoch = 0
+        self.next_producer_id = 0
+        #: How many records the cluster's history has so far.
+        self.offset = 0
+        self.listeners: list[Listener] = []
+        self._owner = self.node_id
+        self._journal = Journal(directory / FILE_NAME)
+        self._rewritten_size = 0
+
+    def open(self) -> None:
+        """Replay the journal and begin a new broker epoch."""
+        records, torn = self._journal.open()
+        if torn:
+            log.warning("cut off a torn write", extra={"file": self._journal.path, "bytes": torn})
+        for record in records:
+            self._apply(record)
+        self._rewritten_size = self._journal.size
+        if not self.cluster_id:
+            self._write(*_new_cluster(self.node_id))
+        if self._owner != self.node_id:
+            raise BadSetting(
+                f"Invalid value {self.node_id} for configuration node.id: "
+                f"this data directory belongs to node {self._owner}"
+            )
+        self._write({"is": "start", "broker_epoch": self.broker_epoch + 1})
+
+    def close(self) -> None:
+        self._journal.close()
+
+    # Topics
+
+    def create_topic(
+        self, name: str, partitions: int, configs: Mapping[str, str] | None = None
+    ) -> Topic:
+        """Make a topic; its name must be free (handlers check before, see `broker/catalog/topics`)."""
+        return self.create_topics([(name, partitions, configs or {})])[0]
+
+    def create_topics(self, wanted: Iterable[tuple[str, int, Mapping[str, str]]]) -> list[Topic]:
+        """Make several topics with one write to the device."""
+        records: list[Record] = [
+            {
+                "is": "topic",
+                "name": name,
+                "id": str(new_topic_id()),
+                "leader_epochs": [0] * partitions,
+                "configs": dict(configs),
+            }
+            for name, partitions, configs in wanted
+        ]
+        self._write(*records)
+        topics = [self.topics[record["name"]] for record in records]
+        for topic in topics:
+            for listener in self.listeners:
+                listener.topic_created(topic)
+        return topics
+
+    def ensure_topic(
+        self, name: str, partitions: int, configs: Mapping[str, str] | None = None
+    ) -> Topic:
+        """The topic of that name, made now if it is not there."""
+        return self.topics.get(name) or self.create_topic(name, partitions, configs)
+
+    def add_partitions(self, topic: Topic, count: int) -> None:
+        """Grow to `count` partitions in all."""
+        first = topic.partition_count
+        self._write({"is": "partitions", "topic": str(topic.id), "count": count})
+        for listener in self.listeners:
+            listener.partitions_added(topic, first)
+
+    def delete_topic(self, name: str) -> Topic:
+        topic = self.topics[name]
+        self._write({"is": "deleted topic", "topic": str(topic.id)})
+        for listener in self.listeners:
+            listener.topic_deleted(topic)
+        return topic
+
+    def bump_leader_epoch(self, topic: Topic, partition: int) -> int:
+        epoch = topic.leader_epochs[partition] + 1
+        record = {"is": "leader epoch", "topic": str(topic.id), "partition": partition}
+        self._write(record | {"epoch": epoch})
+        return epoch
+
+    # Configs
+
+    def configure_topic(self, topic: Topic, configs: Mapping[str, str]) -> None:
+        """Put `configs` in place of the topic's own settings."""
+        self._write({"is": "configs", "type": TOPIC, "name": topic.name, "configs": dict(configs)})
+        for listener in self.listeners:
+            listener.topic_configured(topic)
+
+    def configure(self, kind: str, name: str, configs: Mapping[str, str]) -> None:
+        """Put `configs` in place of the dynamic settings of a broker ("" for all) or a group."""
+        self._write({"is": "configs", "type": kind, "name": name, "configs": dict(configs)})
+        if kind == BROKER:
+            for topic in self.topics.values():
+                for listener in self.listeners:
+                    listener.topic_configured(topic)
+
+    # The rest
+
+    def allocate_producer_ids(self) -> range:
+        """The next thousand producer ids, never handed out before, also across a crash."""
+        first = self.next_producer_id
+        self._write({"is": "producer ids", "next": first + PRODUCER_ID_BLOCK})
+        return range(first, first + PRODUCER_ID_BLOCK)
+
+    def set_features(self, levels: Mapping[str, int]) -> None:
+        """Finalize feature levels; level 0 forgets the feature."""
+        self._write(
+            *({"is": "feature", "name": name, "level": level} for name, level in levels.items())
+        )
+
+    # Records in, records out
+
+    def _write(self, *records: Record) -> None:
+        self._journal.append(records)
+        for record in records:
+            self._apply(record)
+        if self._journal.size > max(SMALLEST_REWRITE, 4 * self._rewritten_size):
+            self._journal.replace(self._snapshot())
+            self._rewritten_size = self._journal.size
+
+    def _apply(self, record: Record) -> None:
+        _APPLIERS[record["is"]](self, record)
+        self.offset += 1
+
+    def _apply_cluster(self, record: Record) -> None:
+        self.cluster_id = record["id"]
+        self._owner = record["node_id"]
+
+    def _apply_start(self, record: Record) -> None:
+        """Every partition gets a new leadership: the last one may have lost unsynced writes."""
+        self.broker_epoch = record["broker_epoch"]
+        for topic in self.topics.values():
+            topic.leader_epochs[:] = [epoch + 1 for epoch in topic.leader_epochs]
+
+    def _apply_broker_epoch(self, record: Record) -> None:
+        self.broker_epoch = record["broker_epoch"]
+
+    def _apply_topic(self, record: Record) -> None:
+        config = TopicConfig(self.settings, record["configs"])
+        topic_id = uuid.UUID(record["id"])
+        topic = Topic(record["name"], topic_id, list(record["leader_epochs"]), config)
+        assert topic.name not in self.topics, topic.name
+        self.topics[topic.name] = topic
+        self.topics_by_id[topic.id] = topic
+
+    def _apply_partitions(self, record: Record) -> None:
+        topic = self.topics_by_id[uuid.UUID(record["topic"])]
+        added = record["count"] - topic.partition_count
+        assert added > 0, record
+        topic.leader_epochs.extend([0] * added)
+
+    def _apply_deleted_topic(self, record: Record) -> None:
+        topic = self.topics_by_id.pop(uuid.UUID(record["topic"]))
+        del self.topics[topic.name]
+
+    def _apply_leader_epoch(self, record: Record) -> None:
+        topic = self.topics_by_id[uuid.UUID(record["topic"])]
+        topic.leader_epochs[record["partition"]] = record["epoch"]
+
+    def _apply_configs(self, record: Record) -> None:
+        kind, name, configs = record["type"], record["name"], record["configs"]
+        if kind == TOPIC:
+            self.topics[name].config.change(configs)
+            return
+        self.configs[kind, name] = configs
+        if not configs:
+            del self.configs[kind, name]
+        if kind == BROKER:
+            self._apply_broker_settings()
+
+    def _apply_broker_settings(self) -> None:
+        default = self.configs.get((BROKER, ""), {})
+        own = self.configs.get((BROKER, str(self.node_id)), {})
+        self.settings.change(default, own)
+        for topic in self.topics.values():
+            topic.config.clear()
+
+    def _apply_producer_ids(self, record: Record) -> None:
+        assert record["next"] > self.next_producer_id, record
+        self.next_producer_id = record["next"]
+
+    def _apply_feature(self, record: Record) -> None:
+        self.features[record["name"]] = record["level"]
+        if record["level"] == 0:
+            del self.features[record["name"]]
+
+    def _apply_offset(self, record: Record) -> None:
+        self.offset = record["offset"] - 1  # `_apply` counts this one
+
+    def _snapshot(self) -> Iterator[Record]:
+        """Records that rebuild the present state and no more."""
+        yield {"is": "cluster", "id": self.cluster_id, "node_id": self.node_id}
+        for name, level in self.features.items():
+            yield {"is": "feature", "name": name, "level": level}
+        yield {"is": "broker epoch", "broker_epoch": self.broker_epoch}
+        if self.next_producer_id:
+            yield {"is": "producer ids", "next": self.next_producer_id}
+        for (kind, name), configs in self.configs.items():
+            yield {"is": "configs", "type": kind, "name": name, "configs": configs}
+        for topic in self.topics.values():
+            yield {
+                "is": "topic",
+                "name": topic.name,
+                "id": str(topic.id),
+                "leader_epochs": topic.leader_epochs,
+                "configs": topic.config.own,
+            }
+        yield {"is": "offset", "offset": self.offset}
+
+
+_APPLIERS: dict[str, Callable[[Catalog, Record], None]] = {
+    "cluster": Catalog._apply_cluster,
+    "start": Catalog._apply_start,
+    "broker epoch": Catalog._apply_broker_epoch,
+    "topic": Catalog._apply_topic,
+    "partitions": Catalog._apply_partitions,
+    "deleted topic": Catalog._apply_deleted_topic,
+    "leader epoch": Catalog._apply_leader_epoch,
+    "configs": Catalog._apply_configs,
+    "producer ids": Catalog._apply_producer_ids,
+    "feature": Catalog._apply_feature,
+    "offset": Catalog._apply_offset,
+}
+
+
+def new_topic_id() -> uuid.UUID:
+    """Random, but as Kafka's never with a dash first: a command line would take it for a flag."""
+    while True:
+        id = uuid.uuid4()
+        if not base64.urlsafe_b64encode(id.bytes).startswith(b"-"):
+            return id
+
+
+def id_text(id: uuid.UUID) -> str:
+    """An id as Kafka prints it."""
+    return base64.urlsafe_b64encode(id.bytes).decode().rstrip("=")
+
+
+def _new_cluster(node_id: int) -> Iterator[dict[str, Any]]:
+    yield {"is": "cluster", "id": id_text(new_topic_id()), "node_id": node_id}
+    for name, level in FEATURES.items():
+        yield {"is": "feature", "name": name, "level": level}

@@ -1,0 +1,1 @@
+"""Coordinators at work: the runtime of their machines, transactions, groups, and markers."""

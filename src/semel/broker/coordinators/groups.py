@@ -1,0 +1,374 @@
+"""Groups at work: one coordinator per partition of __consumer_offsets, their timers, who waits.
+
+A handler submits a command under its group's name and gets the reply, or a future of it. JoinGroup
+and SyncGroup may be told to wait for other members (`LATER`): their future is kept here until the
+machine orders the answer. The offsets topic is made when the first group is asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from semel.broker.coordinators.joining import Joining
+from semel.broker.coordinators.runtime import Shard
+from semel.broker.coordinators.shards import ShardLoader
+from semel.core.groups.commands import (
+    ConsumerGroupHeartbeat,
+    ListGroups,
+    Loaded,
+    RegexesResolved,
+    Tick,
+    TopicsChanged,
+)
+from semel.core.groups.consumer.regexes import compile_regex
+from semel.core.groups.coordinator import GroupCoordinator
+from semel.core.groups.encoding import GroupCodec
+from semel.core.groups.replies import (
+    LATER,
+    Answer,
+    ErrorReply,
+    ListedGroup,
+    Refused,
+    ResolveRegexes,
+    StartTimers,
+)
+from semel.core.groups.settings import GroupSettings
+from semel.core.groups.topics import TopicInfo, Topics
+from semel.core.partition.admission import Refusal
+from semel.core.placing import partition_of
+from semel.store.interface import Ticket
+from semel.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from semel.broker.catalog.catalog import Topic
+    from semel.broker.context import Context
+    from semel.broker.server import Broker
+
+TOPIC = "__consumer_offsets"
+
+
+class Waiting(NamedTuple):
+    """A request that waits for other members, and how its response is made of the reply."""
+
+    shard: Shard
+    command: Any
+    future: asyncio.Future[Any]
+    respond: Callable[[Any], Any]
+
+
+class Groups:
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.shards: list[Shard] = []
+        self._loader = ShardLoader(broker)
+        self.settings = group_settings(broker)
+        self._topics = Topics()
+        self._topics_are_stale = False
+        self._deleted_topics: list[Topic] = []
+        self._waiting: dict[int, Waiting] = {}
+        self._request_ids = itertools.count(1)
+        self._regex_contexts: dict[tuple[str, str], Context] = {}
+        self._joining = Joining(self.submit_all)
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at_ms: int | None = None
+
+    # Life
+
+    def start(self) -> None:
+        self._refresh_topics()
+        self.broker.catalog.listeners.append(self)
+        self.broker.settings.observers.append(self._settings_changed)
+        topic = self.broker.catalog.topics.get(TOPIC)
+        if topic is not None:
+            self._make_shards(topic)
+            self.broker.spawn(self._loader.load_all(self.shards))
+
+    async def stop(self) -> None:
+        self._loader.stop()
+        if self._timer is not None:
+            self._timer.cancel()
+        for shard in self.shards:
+            shard.unload()
+            self._forget_waiting(shard, ErrorCode.NOT_COORDINATOR)
+
+    def _make_shards(self, topic: Topic) -> None:
+        self.shards = [
+            Shard(
+                partition,
+                self._new_machine,
+                GroupCodec(),
+                now_ms=self.broker.now_ms,
+                run=self._run,
+                failed=self._shard_failed,
+            )
+            for partition in self.broker.partitions.of(topic.name)
+        ]
+
+    def _new_machine(self) -> GroupCoordinator:
+        return GroupCoordinator(self.settings)
+
+    def _shard_failed(self, shard: Shard) -> None:
+        self._forget_waiting(shard, ErrorCode.NOT_COORDINATOR)
+        self._loader.bring_back(shard)
+
+    # Asking
+
+    def shard_of(self, group_id: str) -> Shard:
+        """The coordinator of a group; makes the offsets topic if there is none yet."""
+        if not self.shards:
+            self.ensure_topic()
+        shard = self.shards[partition_of(group_id, len(self.shards))]
+        return shard if shard.machine is not None else self._loader.loaded(shard)
+
+    def ensure_topic(self) -> Topic:
+        settings = self.broker.settings
+        return self.broker.catalog.ensure_topic(
+            TOPIC,
+            settings["offsets.topic.num.partitions"],
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(settings["offsets.topic.segment.bytes"]),
+            },
+        )
+
+    def submit(self, group_id: str, command: Any, guard: Any = None) -> Any:
+        """The reply, or a future of it."""
+        shard = self.shard_of(group_id)
+        if self._joining and self._joining.has(group_id, getattr(command, "member_id", "")):
+            self._joining.finish()  # it goes on before it was answered: first things first
+        reply = shard.submit(command, guard)
+        self._arm(shard)
+        return reply
+
+    def submit_all(self, commands: list[Any]) -> list[Any]:
+        """The replies to several commands: of one group, in one batch of its log."""
+        if len(commands) < 2:
+            return [self.submit(command.group_id, command) for command in commands]
+        group_id = commands[0].group_id
+        if self._joining or any(command.group_id != group_id for command in commands):
+            return [self.submit(command.group_id, command) for command in commands]
+        shard = self.shard_of(group_id)
+        replies = shard.submit_all(commands)
+        self._arm(shard)
+        return replies
+
+    def join(self, command: ConsumerGroupHeartbeat) -> asyncio.Future[Any]:
+        """A new member of a consumer group, together with all others that come just now."""
+        return self._joining.add(command, self.broker.loop)
+
+    def submit_patiently(
+        self, group_id: str, command: Callable[[int], Any], respond: Callable[[Any], Any]
+    ) -> Any:
+        """For what may have to wait for others: `command` is given the id to answer to, and
+        `respond` the reply. The response, or a future of it."""
+        shard = self.shard_of(group_id)
+        request_id = next(self._request_ids)
+        asked = command(request_id)
+        future = self.broker.loop.create_future()
+        self._waiting[request_id] = Waiting(shard, asked, future, respond)
+        reply = shard.submit(asked)
+        self._arm(shard)
+        if reply is LATER:
+            return future
+        if asyncio.isfuture(reply):
+            reply.add_done_callback(lambda done: self._answer_unless_later(request_id, done))
+            return future
+        self._waiting.pop(request_id, None)  # a failed append has answered all that wait
+        return respond(reply)
+
+    def heard(self, ctx: Context, group_id: str, member_id: str, is_leaving: bool) -> None:
+        """Remember with whose rights a member's regular expression is matched."""
+        if is_leaving:
+            self._regex_contexts.pop((group_id, member_id), None)
+        elif self.broker.access is not None:
+            self._regex_contexts[group_id, member_id] = ctx
+
+    def list(self, states: list[str], types: list[str]) -> tuple[ErrorCode, list[ListedGroup]]:
+        """All groups of this broker, and an error if some may be missing."""
+        command = ListGroups(frozenset(states), frozenset(types))
+        error, listed = ErrorCode.NONE, []
+        for shard in self.shards:
+            machine = self._loader.loaded(shard).machine
+            if machine is None:
+                error = shard.error
+            else:
+                listed += machine.decide(command, self.broker.now_ms()).reply
+        return error, listed
+
+    # Transactions
+
+    def append_marker(
+        self,
+        partition: int,
+        producer_id: int,
+        epoch: int,
+        commit: bool,
+        coordinator_epoch: int,
+        version: int,
+    ) -> Ticket | Refusal:
+        """The end of a transaction in a partition of the offsets topic: write it, and let the
+        offsets that waited for it count, or go."""
+        if not 0 <= partition < len(self.shards):
+            return Refusal(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {TOPIC}-{partition}."
+            )
+        return self._loader.loaded(self.shards[partition]).append_marker(
+            producer_id, epoch, commit, coordinator_epoch, version
+        )
+
+    # Effects
+
+    def _run(self, shard: Shard, effect: Any) -> None:
+        match effect:
+            case Answer(request_id, reply):
+                self._answer(request_id, reply)
+            case ResolveRegexes():
+                self._resolve(shard, effect)
+            case StartTimers():
+                shard.submit(TopicsChanged(self._topics))
+                shard.submit(Loaded())
+                self._arm(shard)
+
+    def _answer(self, request_id: int, reply: Any) -> None:
+        waiting = self._waiting.pop(request_id, None)
+        if waiting is not None and not waiting.future.done():
+            waiting.future.set_result(waiting.respond(reply))
+
+    def _answer_unless_later(self, request_id: int, done: asyncio.Future[Any]) -> None:
+        if not done.cancelled() and done.result() is not LATER:
+            self._answer(request_id, done.result())
+
+    def _forget_waiting(self, shard: Shard, error: ErrorCode) -> None:
+        for request_id, waiting in list(self._waiting.items()):
+            if waiting.shard is shard:
+                self._answer(request_id, waiting.command.refused(error))
+
+    def _resolve(self, shard: Shard, order: ResolveRegexes) -> None:
+        """Internal topics are never meant; a consumer that wants one names it."""
+        ctx = self._regex_contexts.get((order.group_id, order.member_id))
+        visible = [
+            topic.name
+            for topic in self.broker.catalog.topics.values()
+            if not topic.is_internal and (ctx is None or ctx.may("DESCRIBE", "TOPIC", topic.name))
+        ]
+        resolved = []
+        for regex in sorted(order.regexes):
+            try:
+                matches = compile_regex(regex).fullmatch
+            except Refused:
+                continue  # from a log written by somebody more generous
+            resolved.append((regex, frozenset(name for name in visible if matches(name))))
+        shard.submit(RegexesResolved(order.group_id, tuple(resolved), self._topics.version))
+
+    # Time
+
+    def _arm(self, shard: Shard) -> None:
+        """Be woken at the earliest deadline of all shards."""
+        if not isinstance(shard.machine, GroupCoordinator):
+            return
+        at_ms = shard.machine.next_deadline_ms()
+        if at_ms is None or (self._timer_at_ms is not None and self._timer_at_ms <= at_ms):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        delay_ms = max(at_ms - self.broker.now_ms(), 0)
+        self._timer_at_ms = at_ms
+        self._timer = self.broker.loop.call_later(delay_ms / 1000, self._tick)
+
+    def _tick(self) -> None:
+        self._timer, self._timer_at_ms = None, None
+        for shard in self.shards:
+            while self._is_due(shard):
+                shard.submit(Tick())
+            self._arm(shard)
+
+    def _is_due(self, shard: Shard) -> bool:
+        if not isinstance(shard.machine, GroupCoordinator):
+            return False
+        at_ms = shard.machine.next_deadline_ms()
+        return at_ms is not None and at_ms <= self.broker.now_ms()
+
+    # What the catalog and the settings tell
+
+    def topic_created(self, topic: Topic) -> None:
+        self._topics_changed()
+        if topic.name == TOPIC:
+            self._make_shards(topic)  # brand-new and empty: loaded when first asked
+
+    def partitions_added(self, topic: Topic, first: int) -> None:
+        self._topics_changed()
+
+    def topic_deleted(self, topic: Topic) -> None:
+        if topic.name == TOPIC:
+            for shard in self.shards:
+                shard.unload()
+                self._forget_waiting(shard, ErrorCode.NOT_COORDINATOR)
+            self.shards = []
+        self._deleted_topics.append(topic)
+        self._topics_changed()
+
+    def topic_configured(self, topic: Topic) -> None:
+        pass
+
+    def _topics_changed(self) -> None:
+        """Tell the machines once per turn, however many topics changed in it."""
+        if not self._topics_are_stale:
+            self._topics_are_stale = True
+            self.broker.loop.call_soon(self._tell_topics)
+
+    def _tell_topics(self) -> None:
+        self._refresh_topics()
+        deleted = tuple((topic.name, topic.id) for topic in self._deleted_topics)
+        self._deleted_topics = []
+        for shard in self.shards:
+            shard.submit(TopicsChanged(self._topics, deleted))
+
+    def _refresh_topics(self) -> None:
+        self._topics_are_stale = False
+        known = [
+            TopicInfo(topic.id, topic.name, topic.partition_count)
+            for topic in self.broker.catalog.topics.values()
+        ]
+        version = self.broker.catalog.offset
+        has_new = any(topic.id not in self._topics.by_id for topic in known)
+        created = version if has_new else self._topics.created_version
+        self._topics = Topics.of(known, version, created)
+
+    def _settings_changed(self) -> None:
+        self.settings = group_settings(self.broker)
+        for shard in self.shards:
+            if isinstance(shard.machine, GroupCoordinator):
+                shard.machine.state.settings = self.settings
+
+
+def group_settings(broker: Broker) -> GroupSettings:
+    values = broker.settings
+    return GroupSettings(
+        initial_rebalance_delay_ms=values["group.initial.rebalance.delay.ms"],
+        min_session_timeout_ms=values["group.min.session.timeout.ms"],
+        max_session_timeout_ms=values["group.max.session.timeout.ms"],
+        max_size=values["group.max.size"],
+        max_record_bytes=values["message.max.bytes"],
+        consumer_session_timeout_ms=values["group.consumer.session.timeout.ms"],
+        consumer_heartbeat_interval_ms=values["group.consumer.heartbeat.interval.ms"],
+        consumer_max_size=values["group.consumer.max.size"],
+        consumer_assignors=tuple(values["group.consumer.assignors"]),
+        consumer_migration_policy=values["group.consumer.migration.policy"],
+        consumer_assignment_interval_ms=values["group.consumer.assignment.interval.ms"],
+        offset_metadata_max_bytes=values["offset.metadata.max.bytes"],
+        offsets_retention_ms=values["offsets.retention.minutes"] * 60_000,
+        offsets_retention_check_interval_ms=values["offsets.retention.check.interval.ms"],
+    )
+
+
+async def settled(reply: Any) -> Any:
+    return await reply if asyncio.isfuture(reply) else reply
+
+
+def error_of(reply: Any) -> ErrorCode | None:
+    """The error of a reply that is nothing but an error."""
+    return reply.error if isinstance(reply, ErrorReply) else None

@@ -1,0 +1,1 @@
+"""Partitions at work: appending, reading, loading, and what is done to logs in the background."""

@@ -1,0 +1,224 @@
+"""All partitions of this broker: opened at start, made and dropped as the catalog says.
+
+Transactional batches are appended only inside a transaction that its coordinator knows (KIP-890).
+Produce asks through `broker.transactions`, which keeps this small interface:
+
+    verify(transactional_id, producer_id, producer_epoch, partitions, version, add) ->
+        {(topic, partition): ErrorCode} or an awaitable of it
+
+`partitions` are (topic, partition) pairs, `version` is that of the Produce request. Without `add`
+(below Produce v12) the answer says whether the partitions are in the ongoing transaction; with it
+they are added to it first. The codes are those the client shall see. Meanwhile each partition holds
+a guard (`partition.state.ask_verification`), which the append must bring back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from semel.broker.catalog.catalog import Topic
+from semel.broker.partitions.fetch_sessions import FetchSessions
+from semel.broker.partitions.housekeeping import Housekeeping
+from semel.broker.partitions.log_settings import log_config
+from semel.broker.partitions.partition import Partition
+from semel.core.transactions.producer_ids import ProducerIds
+from semel.store.directory import DiskStore
+from semel.store.files import Files
+from semel.store.interface import Log, StorageError, Store
+from semel.store.memory import MemoryLog
+
+if TYPE_CHECKING:
+    from semel.broker.server import Broker
+
+logger = logging.getLogger("semel.partitions")
+
+MADE_AT_ONCE = 100
+UNMADE: Any = None
+
+
+class StandIn(MemoryLog):
+    """In place of a log that the disk would not give us: it refuses everything."""
+
+
+class PartitionsToMake(list[Partition]):
+    """The partitions of a large new topic: each is made when first asked for. Its files take about
+    a millisecond, so that thousands made at once would hold up everybody."""
+
+    def __init__(
+        self, known: list[Partition], count: int, make: Callable[[int], Partition]
+    ) -> None:
+        there = list.__iter__(known)
+        super().__init__([*there, *([UNMADE] * (count - len(known)))])
+        self._make_one = make
+
+    def __getitem__(self, index: Any) -> Any:
+        partition = super().__getitem__(index)
+        if partition is UNMADE:
+            partition = self[index] = self._make_one(index)
+        return partition
+
+    def __iter__(self) -> Iterator[Partition]:
+        return (self[index] for index in range(len(self)))
+
+
+def _made(partitions: list[Partition]) -> Iterator[Partition]:
+    return (partition for partition in list.__iter__(partitions) if partition is not UNMADE)
+
+
+class Partitions:
+    files: Files | None = None
+    """The way to the disk; a test puts a failing one here."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.store = self.new_store()
+        self.sessions = FetchSessions(broker.settings["max.incremental.fetch.session.cache.slots"])
+        self.producer_ids = ProducerIds(broker.catalog.allocate_producer_ids)
+        self._by_topic: dict[str, list[Partition]] = {}
+        self._woken: set[Partition] = set()
+        self.housekeeping = Housekeeping(self)
+
+    # Life
+
+    def new_store(self) -> Store:
+        durability = self.broker.settings["durability"]
+        return DiskStore(self.broker.data, durability=durability, files=self.files)
+
+    def start(self) -> None:
+        self._remove_unclaimed()
+        for topic in self.broker.catalog.topics.values():
+            make = partial(self._make, topic)
+            self._by_topic[topic.name] = [make(index) for index in range(topic.partition_count)]
+        self.broker.catalog.listeners.append(self)
+        self.housekeeping.start()
+
+    async def stop(self) -> None:
+        self.housekeeping.stop()
+        for partition in self:
+            partition.snapshot()
+        self.store.close()
+
+    # Finding
+
+    def find(self, topic: str, index: int) -> Partition | None:
+        try:
+            return self._by_topic.get(topic, ())[index] if index >= 0 else None
+        except IndexError:
+            return None
+
+    def of(self, topic: str) -> list[Partition]:
+        return self._by_topic.get(topic, [])
+
+    def __iter__(self) -> Iterator[Partition]:
+        """Those that are made; a large new topic's may still be on their way."""
+        for partitions in list(self._by_topic.values()):
+            yield from _made(partitions)
+
+    def name_of(self, topic_id: UUID) -> str | None:
+        topic = self.broker.catalog.topics_by_id.get(topic_id)
+        return topic.name if topic is not None else None
+
+    # What the catalog tells
+
+    def topic_created(self, topic: Topic) -> None:
+        self._by_topic[topic.name] = []
+        self.partitions_added(topic, 0)
+
+    def partitions_added(self, topic: Topic, first: int) -> None:
+        make = partial(self._make, topic)
+        rest = PartitionsToMake(self._by_topic[topic.name], topic.partition_count, make)
+        self._by_topic[topic.name] = rest
+        if topic.partition_count - first <= MADE_AT_ONCE:
+            self._by_topic[topic.name] = list(rest)
+        else:
+            self.broker.spawn(self._make_gently(topic, rest))
+
+    def topic_deleted(self, topic: Topic) -> None:
+        for partition in _made(self._by_topic.pop(topic.name)):
+            partition.is_deleted = True
+            self._remove_log(topic.name, partition.index)
+            self._wake(partition)
+
+    def topic_configured(self, topic: Topic) -> None:
+        for partition in _made(self._by_topic[topic.name]):
+            partition.configure()
+            partition.log.config = log_config(topic.config)
+
+    def _make(self, topic: Topic, index: int) -> Partition:
+        log = self._open_log(topic, index)
+        return Partition(topic, index, log, self.broker.now_ms, self._wake)
+
+    async def _make_gently(self, topic: Topic, partitions: PartitionsToMake) -> None:
+        """One at a time, others being served in between."""
+        for index in range(len(partitions)):
+            if self._by_topic.get(topic.name) is not partitions:
+                return  # deleted, or grown again: then somebody else goes on
+            partitions[index]
+            await asyncio.sleep(0)
+        self._by_topic[topic.name] = list(partitions)
+
+    # Logs
+
+    def reopen(self, partition: Partition) -> None:
+        """Bring back a partition whose disk failed, if the disk is better now."""
+        topic = partition.topic
+        is_stand_in = isinstance(partition.log, StandIn)
+        log = self._find_log(topic, partition.index)
+        partition.reopen(log, None if is_stand_in else partition.high_watermark)
+        logger.warning("back online", extra={"partition": partition})
+
+    def _open_log(self, topic: Topic, index: int) -> Log:
+        """The partition's log or, where the disk fails, one that refuses everything for now."""
+        try:
+            return self._find_log(topic, index)
+        except StorageError as problem:
+            logger.error("a partition is offline", extra={"why": str(problem)})
+            stand_in = StandIn(topic.name, index, topic.id, log_config(topic.config))
+            stand_in.fail(problem)
+            return stand_in
+
+    def _find_log(self, topic: Topic, index: int) -> Log:
+        """The log on disk, or a new one."""
+        config = log_config(topic.config)
+        if (topic.name, index) in self.store:
+            log = self.store.open(topic.name, index, config)
+            if log.topic_id == topic.id:
+                return log
+            self.store.delete(topic.name, index)  # of an older topic of the same name
+        return self.store.create(topic.name, index, topic.id, config)
+
+    def _remove_log(self, name: str, index: int) -> None:
+        """Where the disk refuses, the next start finds a log that no topic claims."""
+        if (name, index) not in self.store:
+            return  # it could never be made
+        try:
+            self.store.delete(name, index)
+        except StorageError as problem:
+            logger.error("a deleted partition's files stay", extra={"why": str(problem)})
+
+    def _remove_unclaimed(self) -> None:
+        """A crash between the catalog's record and the directories may leave one of them alone."""
+        for name, index in self.store.list():
+            topic = self.broker.catalog.topics.get(name)
+            if topic is None or index >= topic.partition_count:
+                logger.warning("removing a log that no topic claims", extra={"log": (name, index)})
+                self._remove_log(name, index)
+
+    # Waking those who wait for data
+
+    def _wake(self, partition: Partition) -> None:
+        """Wake them once per turn of the loop: an answer then holds all that a request brought."""
+        if not self._woken:
+            self.broker.loop.call_soon(self._wake_all)
+        self._woken.add(partition)
+
+    def _wake_all(self) -> None:
+        woken, self._woken = self._woken, set()
+        for partition in woken:
+            for waiter in tuple(partition.waiters):
+                waiter.wake()

@@ -1,0 +1,1 @@
+"""Settings of brokers, topics and groups: what there are, which are in force, how they change."""

@@ -1,0 +1,219 @@
+"""What has configs (topics, brokers, groups): which there are, what is set, how it changes.
+
+Shared by DescribeConfigs, AlterConfigs, IncrementalAlterConfigs and ListConfigResources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from typing import Any
+
+from semel.broker.catalog import catalog as catalogs
+from semel.broker.catalog.topics import check_configs, check_name
+from semel.broker.context import CLUSTER_NAME, Context
+from semel.broker.failures import ApiError
+from semel.broker.settings.definitions import READ_ONLY, BadSetting, Setting, Source, Table
+from semel.broker.settings.of_brokers import BROKER_SETTINGS
+from semel.broker.settings.of_topics import GROUP_SETTINGS, TOPIC_SETTINGS
+from semel.broker.settings.settings import Settings, TopicConfig
+from semel.wire.errors import ErrorCode
+
+
+class ResourceType(IntEnum):
+    """Kafka's ConfigResource.Type, those that this broker has."""
+
+    TOPIC = 2
+    BROKER = 4
+    GROUP = 32
+
+
+#: Who is asked for access: brokers' configs are the cluster's.
+_ACL_TYPES = {
+    ResourceType.TOPIC: "TOPIC",
+    ResourceType.BROKER: "CLUSTER",
+    ResourceType.GROUP: "GROUP",
+}
+_DENIED = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.BROKER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+}
+
+
+class Resource:
+    """One thing that has configs."""
+
+    def __init__(self, ctx: Context, kind: int, name: str) -> None:
+        try:
+            self.type = ResourceType(kind)
+        except ValueError:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {kind}"
+            ) from None
+        self.ctx = ctx
+        self.name = name
+
+    def authorize(self, operation: str) -> None:
+        name = CLUSTER_NAME if self.type is ResourceType.BROKER else self.name
+        if not self.ctx.may(operation, _ACL_TYPES[self.type], name):
+            raise ApiError(_DENIED[self.type])
+
+    def check_exists(self) -> None:
+        if self.type is ResourceType.TOPIC:
+            check_name(self.name)
+            if self.name not in self.ctx.catalog.topics:
+                raise ApiError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    f"The topic '{self.name}' does not exist.",
+                )
+        elif self.type is ResourceType.BROKER:
+            self._check_broker()
+        elif not self.name:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "Group name must not be empty.")
+
+    def _check_broker(self) -> None:
+        node_id = self.ctx.catalog.node_id
+        if self.name not in ("", str(node_id)):
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"Unexpected broker id, expected {node_id} or empty string, "
+                f"but received {self.name}",
+            )
+
+    @property
+    def table(self) -> Table:
+        return {
+            ResourceType.TOPIC: TOPIC_SETTINGS,
+            ResourceType.BROKER: BROKER_SETTINGS,
+            ResourceType.GROUP: GROUP_SETTINGS,
+        }[self.type]
+
+    @property
+    def own(self) -> Mapping[str, str]:
+        """What is set on this very resource."""
+        catalog = self.ctx.catalog
+        if self.type is ResourceType.TOPIC:
+            return catalog.topics[self.name].config.own
+        return catalog.configs.get((self._catalog_type, self.name), {})
+
+    @property
+    def _catalog_type(self) -> str:
+        return catalogs.BROKER if self.type is ResourceType.BROKER else catalogs.GROUP
+
+    def replace(self, configs: Mapping[str, str | None], validate_only: bool) -> None:
+        """Put `configs` in place of what is set, or only check that it could be done."""
+        checked = self._checked(configs)
+        if validate_only or checked == self.own:
+            return
+        catalog = self.ctx.catalog
+        if self.type is ResourceType.TOPIC:
+            catalog.configure_topic(catalog.topics[self.name], checked)
+        else:
+            catalog.configure(self._catalog_type, self.name, checked)
+
+    def _checked(self, configs: Mapping[str, str | None]) -> dict[str, str]:
+        if self.type is ResourceType.TOPIC:
+            return check_configs(self.ctx.settings, configs)
+        checked = {}
+        try:
+            for name, text in configs.items():
+                setting = self.table.named(name, f"{self._catalog_type} config")
+                if text is None:
+                    raise BadSetting(f"Null value not supported for : {name}")
+                setting.parse(text)
+                checked[name] = text
+        except BadSetting as problem:
+            raise ApiError(ErrorCode.INVALID_CONFIG, str(problem)) from None
+        self._check_dynamic(checked)
+        return checked
+
+    def _check_dynamic(self, configs: Mapping[str, str]) -> None:
+        fixed = [name for name in configs if self._is_read_only(self.table[name])]
+        if fixed:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"Cannot update these configs dynamically: {', '.join(fixed)}",
+            )
+
+    def _is_read_only(self, setting: Setting) -> bool:
+        return self.type is ResourceType.BROKER and setting.update == READ_ONLY
+
+    # Describing
+
+    def describe(self, wanted: list[str] | None) -> Iterator[ConfigEntry]:
+        """Every setting asked for (all, if None), with its value and all that gives it one."""
+        if self.type is ResourceType.TOPIC:
+            return topic_entries(self.ctx.catalog.topics[self.name].config, wanted)
+        if self.type is ResourceType.BROKER:
+            return self._broker_entries(wanted)
+        return self._group_entries(wanted)
+
+    def _broker_entries(self, wanted: list[str] | None) -> Iterator[ConfigEntry]:
+        settings = self.ctx.settings
+        for setting in _selected(BROKER_SETTINGS, wanted):
+            sources = list(_broker_sources(settings, setting.name))
+            value = settings[setting.name]
+            if self.name == "":  # the default of all brokers has only what is set on it
+                if setting.name not in self.own:
+                    continue
+                sources = [one for one in sources if one[2] is Source.DYNAMIC_DEFAULT_BROKER]
+                value = setting.parse(self.own[setting.name])
+            yield ConfigEntry(setting, value, sources, self._is_read_only(setting))
+
+    def _group_entries(self, wanted: list[str] | None) -> Iterator[ConfigEntry]:
+        for setting in _selected(GROUP_SETTINGS, wanted):
+            sources = list(_sources_above(self.ctx.settings, setting))
+            if setting.name in self.own:
+                text = self.own[setting.name]
+                sources.insert(0, (setting.name, text, Source.GROUP))
+                value = setting.parse(text)
+            else:
+                value = self.ctx.settings[setting.fallbacks[0][0]]
+            yield ConfigEntry(setting, value, sources, read_only=False)
+
+
+ConfigSource = tuple[str, str | None, Source]
+
+
+class ConfigEntry:
+    """A setting of a resource as DescribeConfigs tells it."""
+
+    __slots__ = ("read_only", "setting", "sources", "value")
+
+    def __init__(
+        self, setting: Setting, value: Any, sources: list[ConfigSource], read_only: bool
+    ) -> None:
+        self.setting = setting
+        self.value = None if setting.is_sensitive else setting.text(value)
+        self.sources = sources
+        self.read_only = read_only
+
+    @property
+    def source(self) -> Source:
+        return self.sources[0][2] if self.sources else Source.DEFAULT
+
+
+def topic_entries(config: TopicConfig, wanted: list[str] | None = None) -> Iterator[ConfigEntry]:
+    for setting in _selected(TOPIC_SETTINGS, wanted):
+        sources = list(_sources_above(config.settings, setting))
+        if setting.name in config.own:
+            sources.insert(0, (setting.name, config.own[setting.name], Source.TOPIC))
+        yield ConfigEntry(setting, config[setting.name], sources, read_only=False)
+
+
+def _selected(table: Table, wanted: list[str] | None) -> Iterator[Setting]:
+    names = table if wanted is None else [name for name in wanted if name in table]
+    return (table[name] for name in names)
+
+
+def _sources_above(settings: Settings, setting: Setting) -> Iterator[ConfigSource]:
+    """What the broker says about a setting of a topic or group."""
+    for name, _ in setting.fallbacks:
+        yield from _broker_sources(settings, name)
+
+
+def _broker_sources(settings: Settings, name: str) -> Iterator[ConfigSource]:
+    for synonym, value, source in settings.sources(name):
+        setting = BROKER_SETTINGS[synonym]
+        yield synonym, None if setting.is_sensitive else setting.text(value), source

@@ -1,0 +1,158 @@
+"""The broker's settings in force: from file, environment and flags, and changed while it runs.
+
+`settings["log.retention.ms"]` is the typed value. What is given at start is checked at once: an
+unknown name or a value out of range raises `BadSetting` with a sentence that says which and what
+is allowed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from semel.broker.settings.definitions import BadSetting, Setting, Source
+from semel.broker.settings.of_brokers import BROKER_SETTINGS
+from semel.broker.settings.of_topics import TOPIC_SETTINGS
+
+ENVIRONMENT_PREFIX = "SEMEL_"
+
+
+class Settings(dict[str, Any]):
+    """Typed values by name, resolved on first use; dynamic ones go before those given at start."""
+
+    def __init__(self, given: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        self._given = {
+            name: BROKER_SETTINGS.named(name, "setting").parse(value)
+            for name, value in (given or {}).items()
+        }
+        self._dynamic_default: dict[str, Any] = {}
+        self._dynamic_broker: dict[str, Any] = {}
+        #: Called after every change, by those who keep copies of a value.
+        self.observers: list[Callable[[], None]] = []
+
+    def __missing__(self, name: str) -> Any:
+        setting = BROKER_SETTINGS[name]
+        value = next((value for value, _ in self._own_values(setting)), setting.default)
+        if value is None:
+            value = self._fallback(setting)
+        self[name] = value
+        return value
+
+    def change(self, default: Mapping[str, str], broker: Mapping[str, str]) -> None:
+        """Take over the dynamic values of the whole cluster and of this broker."""
+        self._dynamic_default = _parsed(default)
+        self._dynamic_broker = _parsed(broker)
+        self.clear()
+        for observer in self.observers:
+            observer()
+
+    def sources(self, name: str) -> Iterator[tuple[str, Any, Source]]:
+        """Every place that gives it a value, the one in force first (Kafka's synonyms)."""
+        setting = BROKER_SETTINGS[name]
+        for synonym in (setting, *(BROKER_SETTINGS[other] for other, _ in setting.fallbacks)):
+            for value, source in self._own_values(synonym):
+                yield synonym.name, value, source
+        for synonym in (setting, *(BROKER_SETTINGS[other] for other, _ in setting.fallbacks)):
+            if synonym.default is not None:
+                yield synonym.name, synonym.default, Source.DEFAULT
+
+    def _own_values(self, setting: Setting) -> Iterator[tuple[Any, Source]]:
+        for layer, source in (
+            (self._dynamic_broker, Source.DYNAMIC_BROKER),
+            (self._dynamic_default, Source.DYNAMIC_DEFAULT_BROKER),
+            (self._given, Source.STATIC_BROKER),
+        ):
+            if setting.name in layer:
+                yield layer[setting.name], source
+
+    def _fallback(self, setting: Setting) -> Any:
+        for name, factor in setting.fallbacks:
+            value = self[name]
+            if value is not None:
+                return value * factor if value != -1 else value  # -1 is "no limit" in every unit
+        return None
+
+
+class TopicConfig(dict[str, Any]):
+    """A topic's typed settings: its own where it sets them, the broker's elsewhere."""
+
+    __slots__ = ("own", "settings")
+
+    def __init__(self, settings: Settings, own: Mapping[str, str]) -> None:
+        super().__init__()
+        self.settings = settings
+        self.own = dict(own)
+
+    def __missing__(self, name: str) -> Any:
+        setting = TOPIC_SETTINGS[name]
+        if name in self.own:
+            value = setting.parse(self.own[name])
+        elif setting.fallbacks:
+            value = self.settings[setting.fallbacks[0][0]]
+        else:
+            value = setting.default
+        self[name] = value
+        return value
+
+    def change(self, own: Mapping[str, str]) -> None:
+        self.own = dict(own)
+        self.clear()
+
+
+def gather(
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    flags: Iterable[str] = (),
+) -> dict[str, Any]:
+    """What a TOML file gives, overridden by the environment, overridden by `name=value` flags."""
+    given: dict[str, Any] = {}
+    if file is not None:
+        given |= from_toml(file)
+    given |= from_environment(os.environ if environment is None else environment)
+    return given | from_flags(flags)
+
+
+def from_toml(file: Path) -> dict[str, Any]:
+    """Names may be dotted (`log.retention.ms = 1000`), quoted, or grouped in tables."""
+    import tomllib
+
+    try:
+        return dict(_flat("", tomllib.loads(file.read_text(encoding="utf-8"))))
+    except OSError as problem:
+        raise BadSetting(f"Cannot read {file}: {problem.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise BadSetting(f"{file} is not TOML: {problem}") from None
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """`SEMEL_LOG_RETENTION_MS=1000` is `log.retention.ms`."""
+    return {
+        name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", "."): value
+        for name, value in environment.items()
+        if name.startswith(ENVIRONMENT_PREFIX)
+    }
+
+
+def from_flags(flags: Iterable[str]) -> dict[str, str]:
+    given = {}
+    for flag in flags:
+        name, equals, value = flag.partition("=")
+        if not equals:
+            raise BadSetting(f"A setting is given as name=value, not as {flag!r}")
+        given[name.strip()] = value
+    return given
+
+
+def _flat(prefix: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(f"{prefix}{key}.", value)
+        else:
+            yield prefix + key, value
+
+
+def _parsed(texts: Mapping[str, str]) -> dict[str, Any]:
+    return {name: BROKER_SETTINGS[name].parse(text) for name, text in texts.items()}

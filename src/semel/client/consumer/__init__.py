@@ -1,0 +1,1 @@
+"""The consumer: fetching, positions, and membership in groups of both protocols."""

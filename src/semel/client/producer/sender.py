@@ -1,0 +1,481 @@
+"""The producer's engine: sends batches and transactional requests as the core decides.
+
+It runs in turns on the event loop, never as a task of its own: `wake` asks for a turn, and a turn
+does whatever can be done now. Records appended within one turn of the loop thus leave together.
+"""
+
+import asyncio
+import random
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from semel.client.cluster import Cluster
+from semel.client.errors import RetriableError
+from semel.client.machines.accumulator import Accumulator, Batch
+from semel.client.machines.delivery import STALE_METADATA, Outcome, judge_produce
+from semel.client.machines.transactions import State, TransactionalRequest, TransactionManager
+from semel.client.machines.types import NO_PRODUCER, Failure, Node, TopicPartition
+from semel.client.settings import ProducerSettings
+from semel.net.client_connection import (
+    AuthenticationFailed,
+    ClientConnection,
+    ConnectionLost,
+    VersionMismatch,
+)
+from semel.wire.errors import ErrorCode, Kind, ProtocolError
+from semel.wire.frames import Pieces
+from semel.wire.messages.end_txn import EndTxnRequest
+from semel.wire.messages.init_producer_id import InitProducerIdRequest
+from semel.wire.messages.produce import ProduceRequest, ProduceResponse
+from semel.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+_FATAL = (AuthenticationFailed, VersionMismatch, ProtocolError)
+# Produce from this version on adds the partition to the transaction by itself (KIP-890).
+_PRODUCE_ADDS_FROM = 12
+# A broker names every bad record of a batch; a message that people read, the first few.
+_RECORDS_TOLD = 3
+_LARGE_BATCH = 32 * 1024
+
+
+class Sender:
+    def __init__(
+        self,
+        cluster: Cluster,
+        accumulator: Accumulator,
+        manager: TransactionManager,
+        settings: ProducerSettings,
+    ) -> None:
+        self.cluster = cluster
+        self.accumulator = accumulator
+        self.manager = manager
+        self.settings = settings
+        self.idempotent = settings.enable_idempotence
+        self.closed = False
+        self._loop = asyncio.get_running_loop()
+        self._scheduled = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at_ms = 0.0
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._connecting: set[Node] = set()
+        self._room_waiters: list[asyncio.Future[None]] = []
+        self._in_flight: dict[ClientConnection, int] = {}
+
+    def wake(self) -> None:
+        if not self._scheduled and not self.closed:
+            self._scheduled = True
+            self._loop.call_soon(self._turn)
+
+    async def close(self) -> None:
+        self.closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        closed = Failure(Kind.FATAL, "the producer was closed")
+        self.manager.close(closed)
+        for batch in self.accumulator.unsettled():
+            batch.settle(closed)
+        self._tell_of_room()
+
+    async def wait_for_room(self) -> None:
+        """Waits until some batch has left the buffer."""
+        waiter = self._loop.create_future()
+        self._room_waiters.append(waiter)
+        self.wake()
+        await waiter
+
+    # One turn
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        if self.closed:
+            return
+        now_ms = self.cluster.now_ms()
+        if self.cluster.metadata.needs_refresh(now_ms):
+            self._connect_later(None)
+        self._give_up_late_batches(now_ms)
+        self._send_transactional_request(now_ms)
+        self._send_batches(now_ms)
+        self._set_timer(now_ms)
+
+    def _set_timer(self, now_ms: float) -> None:
+        times = (self.accumulator.wake_at_ms(now_ms), self.manager.wake_at_ms())
+        soonest = min((t for t in times if t is not None and t > now_ms), default=None)
+        if soonest is None or (self._timer is not None and self._timer_at_ms <= soonest):
+            return  # a turn too early does no harm; setting timers anew costs more
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at_ms = soonest
+        self._timer = self._loop.call_at(soonest / 1000, self._timer_rang)
+
+    def _timer_rang(self) -> None:
+        self._timer = None
+        self.wake()
+
+    def _give_up_late_batches(self, now_ms: float) -> None:
+        if self.manager.state in (State.ABORTABLE_ERROR, State.FATAL_ERROR):
+            assert self.manager.failure is not None
+            if self.accumulator.has_unsettled:
+                self._drop_unsent(self.manager.failure)
+        for batch in self.accumulator.expired(now_ms):
+            failure = Failure(
+                Kind.RETRIABLE,
+                f"a batch for {batch.partition} was not delivered within "
+                f"{self.settings.delivery_timeout_ms} ms",
+                ErrorCode.REQUEST_TIMED_OUT,
+            )
+            self.accumulator.drop(batch, failure)
+            self._batch_failed(failure)
+            self._tell_of_room()
+
+    def abort_unsent(self) -> None:
+        self._drop_unsent(Failure(Kind.ABORTABLE, "the transaction was aborted"))
+        self.wake()
+
+    def _drop_unsent(self, failure: Failure) -> None:
+        if self.accumulator.drop_unsent(failure) and self.manager.is_transactional:
+            self.manager.fail_abortable(failure, needs_bump=True)
+        self._tell_of_room()
+
+    # Transactional requests
+
+    def _send_transactional_request(self, now_ms: float) -> None:
+        manager = self.manager
+        if not self.idempotent:
+            return
+        waiting = self.accumulator.has_unsettled
+        if not manager.is_transactional and manager.state is State.UNINITIALIZED and waiting:
+            manager.init_transactions()
+        if manager.take_sequence_reset():
+            self.accumulator.reset_sequences()
+        request = manager.next_request(now_ms, waiting)
+        if request is None:
+            return
+        node = manager.coordinator_for(request)
+        connection = self.cluster.ready_connection(node) if node is not None else None
+        if connection is not None:
+            self._ask(request, connection)
+        else:
+            self._spawn(self._connect_and_ask(request, node))
+
+    def _ask(self, request: TransactionalRequest, connection: ClientConnection) -> None:
+        try:
+            if request.message_class is InitProducerIdRequest:
+                self._learn_protocol(connection)
+            version = connection.version_for(request.message_class, request.version_limit())
+            timeout_s = self.settings.request_timeout_ms / 1000
+            message = request.message(version)
+            connection.ask(message, timeout_s, version, partial(self._answered, request))
+        except _FATAL as error:
+            self._cannot_ask(request, error)
+
+    def _learn_protocol(self, connection: ClientConnection) -> None:
+        """Which transaction protocol to speak is settled with each new epoch (KIP-890)."""
+        theirs = connection.versions
+        speaks_2 = connection.features.get("transaction.version", 0) >= 2 and all(
+            theirs.get(message.API_KEY, range(0)).stop > newest
+            for message, newest in (
+                (ProduceRequest, _PRODUCE_ADDS_FROM),
+                (EndTxnRequest, 5),
+                (TxnOffsetCommitRequest, 5),
+            )
+        )
+        wanted = self.settings.max_transaction_version >= 2
+        self.manager.version = 2 if speaks_2 and wanted else 1
+        self.manager.can_bump = theirs.get(InitProducerIdRequest.API_KEY, range(0)).stop > 3
+
+    async def _connect_and_ask(self, request: TransactionalRequest, node: Node | None) -> None:
+        try:
+            if node is not None:
+                connection = await self.cluster.connection(node)
+            else:
+                deadline = self.cluster.deadline(self.settings.request_timeout_ms)
+                connection = await self.cluster.any_connection(deadline)
+        except (ConnectionLost, RetriableError):
+            request.lost(self.cluster.now_ms())
+            self.wake()
+            return
+        except _FATAL as error:
+            self._cannot_ask(request, error)
+            return
+        self._ask(request, connection)
+
+    def _cannot_ask(self, request: TransactionalRequest, error: Exception) -> None:
+        failure = Failure(Kind.FATAL, str(error))
+        self.manager.in_flight = None
+        self.manager.fail_fatally(failure)
+        request.pending.settle(failure)
+        self.wake()
+
+    def _answered(
+        self, request: TransactionalRequest, answer: Any, lost: ConnectionLost | None
+    ) -> None:
+        if self.closed:
+            return
+        now_ms = self.cluster.now_ms()
+        if lost is not None:
+            request.lost(now_ms)
+        else:
+            request.answered(answer, now_ms)
+        self._turn()
+
+    # Batches
+
+    def _send_batches(self, now_ms: float) -> None:
+        """Requests to every leader that has room, one batch per partition in each."""
+        joining: set[ClientConnection] = set()
+        try:
+            while by_connection := self._take_batches(now_ms):
+                for connection, batches in by_connection.items():
+                    if connection not in joining:
+                        joining.add(connection)
+                        connection.join()
+                    self._produce(connection, batches)
+        finally:
+            for connection in joining:
+                connection.send_joined()
+
+    def _take_batches(self, now_ms: float) -> dict[ClientConnection, list[Batch]]:
+        by_connection: dict[ClientConnection, list[Batch]] = {}
+        sizes: dict[ClientConnection, int] = {}
+        identity = self.manager.producer if self.idempotent else NO_PRODUCER
+        for queue in self.accumulator.sendable(now_ms):
+            connection = self._connection_for(queue.partition)
+            if connection is None:
+                continue
+            if sizes.get(connection, 0) >= self.settings.max_request_size:
+                continue
+            batch = self.accumulator.take(
+                queue,
+                identity,
+                idempotent=self.idempotent,
+                transactional=self.manager.is_transactional,
+                begins_at_zero=self.manager.is_transactional and self.manager.version >= 2,
+            )
+            if batch is not None and batch.data is not None:
+                by_connection.setdefault(connection, []).append(batch)
+                sizes[connection] = sizes.get(connection, 0) + len(batch.data)
+        return by_connection
+
+    def _connection_for(self, partition: TopicPartition) -> ClientConnection | None:
+        """The connection on which the partition may be sent to now, or None."""
+        if self.idempotent and not self.manager.may_send_to(partition):
+            return None
+        leader = self.cluster.metadata.leader(partition)
+        if leader is None:
+            self.cluster.metadata.expire()
+            self._connect_later(None)
+            return None
+        connection = self.cluster.ready_connection(leader)
+        if connection is None:
+            self._connect_later(leader)
+            return None
+        limit = self.settings.max_in_flight_requests_per_connection
+        return connection if self._in_flight.get(connection, 0) < limit else None
+
+    def _connect_later(self, leader: Node | None) -> None:
+        """Finds the leader, or connects to it, and takes another turn when that is done."""
+        node = leader or Node(-1, "", 0)
+        if node not in self._connecting:
+            self._connecting.add(node)
+            self._spawn(self._connect_to_leader(node, leader))
+
+    async def _connect_to_leader(self, node: Node, leader: Node | None) -> None:
+        try:
+            if leader is not None:
+                await self.cluster.connection(leader)
+            else:
+                await self.cluster.refresh()
+                await asyncio.sleep(self.cluster.backoff.delay_ms(1, random.random()) / 1000)
+        except (ConnectionLost, RetriableError):
+            self.cluster.metadata.expire()
+            await self._refresh_quietly()
+        except _FATAL as error:
+            self._give_up_all(Failure(Kind.FATAL, str(error)))
+        finally:
+            self._connecting.discard(node)
+            self.wake()
+
+    async def _refresh_quietly(self) -> None:
+        """Where the cluster cannot be asked either, the batches' own deadlines decide."""
+        try:
+            await self.cluster.refresh()
+        except RetriableError:
+            await asyncio.sleep(self.cluster.backoff.delay_ms(1, random.random()) / 1000)
+
+    def _produce(self, connection: ClientConnection, batches: list[Batch]) -> None:
+        by_topic: dict[str, list[ProduceRequest.PartitionProduceData]] = {}
+        for batch in batches:
+            by_topic.setdefault(batch.partition.topic, []).append(
+                ProduceRequest.PartitionProduceData(
+                    index=batch.partition.partition, records=_as_sent(batch.data)
+                )
+            )
+        metadata = self.cluster.metadata
+        request = ProduceRequest(
+            transactional_id=self.manager.transactional_id,
+            acks=self.settings.required_acks,
+            timeout_ms=self.settings.request_timeout_ms,
+            topic_data=[
+                ProduceRequest.TopicProduceData(
+                    name=name, topic_id=metadata.topic_id(name), partition_data=partitions
+                )
+                for name, partitions in by_topic.items()
+            ],
+        )
+        old_protocol = self.manager.is_transactional and self.manager.version == 1
+        at_most = _PRODUCE_ADDS_FROM - 1 if old_protocol else 0x7FFF
+        if self.settings.required_acks == 0:
+            self._tell(connection, request, batches)
+            return
+        version = connection.version_for(ProduceRequest, at_most)
+        self._in_flight[connection] = self._in_flight.get(connection, 0) + 1
+        connection.ask(
+            request,
+            self.settings.request_timeout_ms / 1000,
+            version,
+            partial(self._produced, connection, batches),
+        )
+
+    def _tell(
+        self, connection: ClientConnection, request: ProduceRequest, batches: list[Batch]
+    ) -> None:
+        with suppress(ConnectionLost):  # acks=0 promises nothing
+            connection.tell(request)
+        for batch in batches:
+            self.accumulator.accepted(batch, -1, -1)
+        self._tell_of_room()
+
+    def _produced(
+        self,
+        connection: ClientConnection,
+        batches: list[Batch],
+        answer: ProduceResponse,
+        lost: ConnectionLost | None,
+    ) -> None:
+        count = self._in_flight.pop(connection, 1) - 1
+        if count:
+            self._in_flight[connection] = count
+        if self.closed:
+            return
+        now_ms = self.cluster.now_ms()
+        results = {} if lost is not None else self._results(answer)
+        for batch in batches:
+            result = results.get(batch.partition)
+            if result is None:
+                why = str(lost) if lost is not None else "the answer does not name it"
+                self._judge(batch, ErrorCode.NETWORK_EXCEPTION, why, now_ms)
+            elif result.error_code == 0:
+                self.accumulator.accepted(batch, result.base_offset, result.log_append_time_ms)
+            else:
+                if result.current_leader.leader_id >= 0:
+                    leader = result.current_leader
+                    self.cluster.metadata.leader_moved(
+                        batch.partition, leader.leader_id, leader.leader_epoch
+                    )
+                code = ErrorCode.of(result.error_code)
+                self._judge(batch, code, _reason(result), now_ms, result.base_offset)
+        self._tell_of_room()
+        if self.manager.state is State.COMMITTING_TRANSACTION:
+            self._turn()  # somebody waits for the commit: it leaves now, not a turn later
+        else:
+            self.wake()
+
+    def _results(
+        self, answer: ProduceResponse
+    ) -> dict[TopicPartition, ProduceResponse.PartitionProduceResponse]:
+        names = self.cluster.metadata.names
+        return {
+            TopicPartition(topic.name or names.get(topic.topic_id, ""), result.index): result
+            for topic in answer.responses
+            for result in topic.partition_responses
+        }
+
+    def _judge(
+        self, batch: Batch, code: ErrorCode, why: str, now_ms: float, base_offset: int = -1
+    ) -> None:
+        manager, accumulator = self.manager, self.accumulator
+        doomed = manager.state in (
+            State.ABORTING_TRANSACTION,
+            State.ABORTABLE_ERROR,
+            State.FATAL_ERROR,
+        )
+        late = now_ms - batch.created_ms >= self.settings.delivery_timeout_ms
+        outcome = judge_produce(
+            code,
+            is_oldest=accumulator.queues[batch.partition].is_oldest(batch),
+            records=batch.count,
+            transactional=manager.is_transactional,
+            idempotent=self.idempotent,
+            expired=late or doomed,
+        )
+        if code in STALE_METADATA:
+            self.cluster.metadata.expire()
+            self._connect_later(None)
+        if outcome is Outcome.ACCEPTED:
+            accumulator.accepted(batch, base_offset, -1)
+        elif outcome is Outcome.AGAIN:
+            delay = self.cluster.backoff.delay_ms(batch.attempts, random.random())
+            accumulator.again(batch, now_ms + delay)
+        elif outcome is Outcome.RENUMBER:
+            accumulator.again(batch, now_ms)
+            self._renumber(batch.partition)
+        elif outcome is Outcome.SPLIT and accumulator.split(batch, now_ms):
+            pass
+        else:
+            what = f"a batch for {batch.partition} was not written ({why})"
+            failure = Failure(code.kind, what, code)
+            unsure = code is ErrorCode.NETWORK_EXCEPTION or code is ErrorCode.REQUEST_TIMED_OUT
+            accumulator.given_up(batch, failure)
+            self._batch_failed(failure)
+            if self.idempotent and not manager.is_transactional:
+                queue = accumulator.queues[batch.partition]
+                if unsure:
+                    queue.unresolved = True
+                elif not queue.in_flight:
+                    self._renumber(batch.partition)
+
+    def _renumber(self, partition: TopicPartition) -> None:
+        self.manager.bump_idempotent_epoch()
+        self.manager.take_sequence_reset()  # other partitions change over when they are idle
+        self.accumulator.restart_sequences(partition)
+
+    def _batch_failed(self, failure: Failure) -> None:
+        if self.manager.is_transactional or failure.kind is Kind.FATAL:
+            self.manager.batch_failed(failure)
+
+    def _give_up_all(self, failure: Failure) -> None:
+        self.accumulator.drop_unsent(failure)
+        self.manager.fail_fatally(failure)
+        self._tell_of_room()
+
+    def _tell_of_room(self) -> None:
+        waiters, self._room_waiters = self._room_waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _spawn(self, coroutine: Any) -> None:
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _as_sent(data: bytearray | None) -> bytearray | Pieces | None:
+    """Large batches are not copied into the request."""
+    return Pieces(data) if data is not None and len(data) >= _LARGE_BATCH else data
+
+
+def _reason(result: ProduceResponse.PartitionProduceResponse) -> str:
+    """The broker's own words, and the first records it means, where it says so (KIP-467)."""
+    errors = result.record_errors
+    if not errors:
+        return result.error_message or ErrorCode.of(result.error_code).name
+    told = [
+        f"record {error.batch_index}: {error.batch_index_error_message or 'invalid'}"
+        for error in errors[:_RECORDS_TOLD]
+    ]
+    more = len(errors) - len(told)
+    return ", ".join(told) + (f", and {more} more" if more else "")

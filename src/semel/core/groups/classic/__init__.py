@@ -1,0 +1,1 @@
+"""Classic groups: one member leads and assigns; the coordinator keeps them in step."""

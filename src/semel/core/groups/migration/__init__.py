@@ -1,0 +1,1 @@
+"""Groups that change their protocol while they run, and members of both kinds in one."""

@@ -1,0 +1,1 @@
+"""Spark sessions that work out of the box: a Java, this Python, and short-lived workers."""

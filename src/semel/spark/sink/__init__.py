@@ -1,0 +1,1 @@
+"""The exactly-once sink: one Kafka transaction per micro-batch."""

@@ -1,0 +1,300 @@
+"""One DataFrame, one transaction: lends it to the tasks, accounts for every row, commits or runs
+again.
+
+Used by the streaming sink (a micro-batch each) and by `write` (a whole DataFrame).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from semel.columnar.encode import BATCH_BYTES
+from semel.spark.kafka.client import Cluster, KafkaError, Security, Unreachable, patiently
+from semel.spark.kafka.transactions import Lender, Lent, Outcome, Refused
+from semel.spark.ledger import LEDGER_TOPIC, Entry, Ledger
+from semel.spark.sink.claim_service import ClaimService
+from semel.spark.sink.claims import Report, Target
+from semel.spark.sink.writer import STATISTICS, TaskWriter
+from semel.wire.compression import Compression
+
+log = logging.getLogger(__name__)
+
+# The broker's own default limit: a batch that takes longer needs a setting on both sides.
+TRANSACTION_TIMEOUT_MS = 900_000
+ATTEMPTS = 4
+_TOPIC_S = 10.0
+_TASKS_ASKED = 1000
+_HEADERS = "array<struct<key:string,value:binary>>"
+_CASTS = {"headers": _HEADERS, "partition": "int", "topic": "string", "timestamp": "timestamp"}
+
+
+class BatchFailed(Exception):
+    """A batch could not be committed in the attempts allowed. Nothing of it is visible."""
+
+
+class _Again(Exception):
+    """This attempt is aborted; the batch may run again."""
+
+
+def _nothing(point: str, batch: int) -> None:
+    """A place in a batch's life, named so that tests can strike there."""
+
+
+@dataclass
+class Committer:
+    """The application's transactions and its ledger, on the driver."""
+
+    bootstrap: str
+    topic: str | None
+    application: str
+    compression: str = "none"
+    transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
+    ledger_topic: str = LEDGER_TOPIC
+    batch_bytes: int = BATCH_BYTES
+    attempts: int = ATTEMPTS
+    allow_unverified: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    at: Callable[[str, int], None] = field(default=_nothing, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.application:
+            raise ValueError("give an application name: it is what committed batches are kept by")
+        if self.topic == self.ledger_topic:
+            raise ValueError(f"{self.topic!r} is the ledger's topic: write to another one")
+        self._codec = Compression.named(self.compression)
+        self._security = Security.of(dict(self.settings))
+        self.cluster = Cluster(self.bootstrap, self._security)
+        self._ledger = Ledger(self.cluster, self.application, self.ledger_topic)
+        self._lender = Lender(
+            self.cluster,
+            f"semel-{self.application}",
+            self.transaction_timeout_ms,
+            self.allow_unverified,
+        )
+        self.committed: Entry | None = None
+        self.rows = 0
+        self.retries = 0
+
+    def take_over(self, frame: DataFrame, batch: int, group: str | None = None) -> None:
+        """Fence first, then look: what is read earlier may be overtaken by the former driver."""
+        refuse_speculation(frame)
+        if self.topic is not None:
+            self._find_topic(self.topic)
+        self.at("before fence", batch)
+        self._ledger.create()
+        self._lender.fence()
+        if group is not None:
+            self._lender.refuse_live_group(group)
+        self.at("after fence", batch)
+        self.committed = self._ledger.read()
+        log.info("%s: last committed: %s", self.application, self.committed)
+
+    def _find_topic(self, topic: str) -> None:
+        """As any producer does: a missing topic is created if the broker is set to do so."""
+        try:
+            patiently(
+                lambda: self.cluster.refresh([topic], create=True), f"topic {topic!r}", _TOPIC_S
+            )
+        except (KafkaError, Unreachable) as error:
+            raise Refused(f"topic {topic!r} cannot be written to: {error}") from error
+
+    def commit(
+        self,
+        frame: DataFrame,
+        entry: Entry,
+        group: str | None = None,
+        positions: Mapping[Target, int] | None = None,
+    ) -> None:
+        """Write the rows, the entry and the source's positions: all are visible, or nothing."""
+        columns = sink_columns(frame, self.topic)
+        reason: Exception | None = None
+        for attempt in range(1, self.attempts + 1):
+            try:
+                self._attempt(columns, entry, group, positions or {})
+            except _Again as again:
+                reason = again
+                self.retries += 1
+                log.warning(
+                    "%s: batch %d, attempt %d was aborted: %s",
+                    self.application,
+                    entry.batch,
+                    attempt,
+                    again,
+                )
+                continue
+            self.committed = entry
+            return
+        raise BatchFailed(
+            f"{self.application}: batch {entry.batch} failed {self.attempts} times: {reason}"
+        ) from reason
+
+    def _attempt(
+        self,
+        columns: DataFrame,
+        entry: Entry,
+        group: str | None,
+        positions: Mapping[Target, int],
+    ) -> None:
+        lent = self._lender.lend()
+        try:
+            rows = self._write(columns, lent, entry.batch)
+            self.at("before ledger", entry.batch)
+            self._ledger.write(self._lender, entry)
+            if group is not None:
+                self._lender.commit_offsets(group, positions)
+            self.at("before commit", entry.batch)
+        except _Again:
+            self._lender.abort()
+            raise
+        except (KafkaError, Unreachable) as error:
+            # The driver's own requests fail when the transaction is over: it timed out, or another
+            # driver has taken it, which `abort` finds out.
+            self._lender.abort()
+            raise _Again(str(error)) from error
+        except BaseException:
+            self._lender.abort()
+            raise
+        self._settle(entry)
+        self.rows += rows
+
+    def _write(self, columns: DataFrame, lent: Lent, batch: int) -> int:
+        """Run the job and account for every row."""
+
+        def before_grant(targets: Iterable[Target]) -> None:
+            self.at("grant", batch)
+            self._lender.add_partitions(targets)
+
+        self.at("before job", batch)
+        job = _Job(columns)
+        service = ClaimService(lent.token, job.bind_address, before_grant, job.cancel)
+        try:
+            reports = job.run(self._writer(lent, job.address, service.port))
+            reason = service.close(reports)
+        except Exception as error:
+            service.close([])
+            if service.claims.doomed:
+                raise _Again(job.explain(service.claims.doomed)) from error
+            raise
+        finally:
+            service.stop()
+        if reason:
+            raise _Again(reason)
+        return sum(report.rows for report in reports)
+
+    def _settle(self, entry: Entry) -> None:
+        outcome = self._lender.commit()
+        self.at("after commit", entry.batch)
+        if outcome is Outcome.COMMITTED:
+            return
+        # Ends whatever is open, or says that another driver has taken over; then the ledger knows.
+        self._lender.recover()
+        if self._ledger.read() != entry:
+            raise _Again("the transaction was not committed: it timed out, or its answer was lost")
+
+    def _writer(self, lent: Lent, host: str, port: int) -> TaskWriter:
+        return TaskWriter(
+            lent=lent,
+            bootstrap=self.bootstrap,
+            security=self._security,
+            claims_host=host,
+            claims_port=port,
+            topic=self.topic,
+            compression=self._codec,
+            batch_bytes=self.batch_bytes,
+        )
+
+
+class _Job:
+    """The one Spark job of an attempt, which can be cancelled from another thread."""
+
+    def __init__(self, columns: DataFrame) -> None:
+        self._columns = columns
+        self._tag = f"semel-{uuid.uuid4().hex}"
+        self._context = columns.sparkSession.sparkContext
+        # One by one: SparkContext.getConf() fetches every setting there is, for each batch.
+        settings = columns.sparkSession.conf
+        self.address = settings.get("spark.driver.host", "localhost") or "localhost"
+        self.bind_address = settings.get("spark.driver.bindAddress", self.address) or self.address
+
+    def run(self, writer: TaskWriter) -> list[Report]:
+        self._context.addJobTag(self._tag)
+        try:
+            rows = self._columns.mapInArrow(writer, STATISTICS).collect()
+        finally:
+            self._context.removeJobTag(self._tag)
+        return [Report(row.partition, row.attempt, row.rows) for row in rows]
+
+    def cancel(self, reason: str) -> None:
+        self._context.cancelJobsWithTag(self._tag)
+
+    def explain(self, doomed: str) -> str:
+        """With what a task died of, if Spark knows: the job itself says that it was cancelled."""
+        failure = ""
+        # Spark's store of states is its own business: without it, the reason is only shorter.
+        with contextlib.suppress(Exception):
+            failure = next(self._failures(), "")
+        return f"{doomed}: {failure}" if failure not in doomed else doomed
+
+    def _failures(self) -> Iterator[str]:
+        spark = self._context._jsc.sc()
+        tracker, store = spark.statusTracker(), spark.statusStore()
+        for job in tracker.getJobIdsForTag(self._tag):
+            for stage in tracker.getJobInfo(job).get().stageIds():
+                tasks = store.taskList(stage, 0, _TASKS_ASKED)
+                for task in map(tasks.apply, range(tasks.size())):
+                    if task.status() == "FAILED" and task.errorMessage().isDefined():
+                        yield sentence(task.errorMessage().get())
+
+
+def sentence(failure: str) -> str:
+    """What a failure says, without the traces of two languages that Spark wraps it in."""
+    lines = [line.strip() for line in failure.splitlines() if line.strip()]
+    traces = [place for place, line in enumerate(lines) if "Traceback (most recent" in line]
+    for line in lines[traces[-1] + 1 :] if traces else []:
+        name, colon, words = line.partition(": ")
+        if colon and " " not in name and not line.startswith("File "):
+            return words
+    return lines[0] if lines else ""
+
+
+def sink_columns(frame: DataFrame, topic: str | None) -> DataFrame:
+    """The columns that Spark's own Kafka sink takes, in their types."""
+    fields = {field.name: field.dataType for field in frame.schema.fields}
+    if "value" not in fields:
+        raise ValueError(f"the sink needs a column `value`; there are {', '.join(fields)}")
+    if topic is None and "topic" not in fields:
+        raise ValueError("give the sink a topic, or the rows a column `topic`")
+    chosen: list[str] = []
+    for name in ("key", "value"):
+        if name in fields:
+            if not isinstance(fields[name], (T.StringType, T.BinaryType, T.NullType)):
+                raise TypeError(
+                    f"column `{name}` must be string or binary, not {fields[name].simpleString()}"
+                )
+            chosen.append(name)
+    for name, kind in _CASTS.items():
+        if name in fields and not (name == "topic" and topic):
+            chosen.append(f"cast({name} AS {kind}) AS {name}")
+    # Texts, because each operation on a column is a conversation with the JVM.
+    return frame.selectExpr(*chosen)
+
+
+def refuse_connect(frame: Any) -> None:
+    if not hasattr(frame, "_jdf"):
+        raise Refused(
+            "Spark Connect has no driver in this process to lend a transaction: use classic PySpark"
+        )
+
+
+def refuse_speculation(frame: DataFrame) -> None:
+    settings = frame.sparkSession.sparkContext.getConf()
+    if settings.get("spark.speculation", "false") == "true":
+        raise Refused("spark.speculation runs a task twice at once: switch it off for this query")

@@ -1,0 +1,130 @@
+"""The exactly-once sink: one Kafka transaction per micro-batch; and `write`, one per DataFrame.
+
+    sink = ExactlyOnceSink("localhost:9092", topic="totals", application="totals-job")
+    query = df.writeStream.foreachBatch(sink).option("checkpointLocation", where).start()
+
+On the first batch of a run the driver fences any earlier one, and only then reads the ledger,
+which says of each batch whether it is committed already, comes next, or belongs elsewhere.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from semel.spark.kafka.client import KafkaError
+from semel.spark.ledger import LATEST, Entry, Verdict, judge
+from semel.spark.sink.committer import Committer, refuse_connect
+from semel.spark.sink.streams import RunningBatch, running_batch, source_positions
+from semel.spark.source.offsets import offsets_at
+
+log = logging.getLogger(__name__)
+
+
+class ExactlyOnceSink:
+    """A callable for `foreachBatch`. One per query; the application name is its identity.
+
+    `topic` may be left out if the rows have a column `topic`. `group` is the consumer group under
+    which the source's offsets are shown to lag tools, by default named like the application.
+    `settings` are Kafka's, for TLS and SASL. The rest is in `Committer`.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str | None = None,
+        application: str = "",
+        *,
+        group: str | None = None,
+        **more: Any,
+    ) -> None:
+        self.committer = Committer(bootstrap, topic, application, **more)
+        self.application = application
+        self.group = group or application
+        self._run_id: str | None = None
+        self._elsewhere: set[str] = set()
+
+    @property
+    def rows(self) -> int:
+        """Rows committed by this object so far."""
+        return self.committer.rows
+
+    @property
+    def committed(self) -> Entry | None:
+        """The last batch that is known to be committed."""
+        return self.committer.committed
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        refuse_connect(batch)
+        running = running_batch(batch, batch_id)
+        if running.run_id != self._run_id:
+            self.committer.take_over(batch, batch_id, self.group)
+            self._run_id = running.run_id
+        verdict = judge(self.application, self.committed, running.entry)
+        if verdict is Verdict.SKIP:
+            self._replay(batch, running)
+            return
+        if verdict is Verdict.NEW_LINEAGE:
+            log.warning(
+                "%s: a new checkpoint (query %s) begins a new lineage after %s",
+                self.application,
+                running.entry.query_id,
+                self.committed,
+            )
+        positions = self._positions(running.entry)
+        self.committer.commit(batch, running.entry, self.group, positions)
+
+    def lag(self) -> int:
+        """Offsets of the source that are stable and not yet committed by this sink."""
+        positions = {} if self.committed is None else self._positions(self.committed)
+        ends = offsets_at(self.committer.cluster, dict.fromkeys(positions, LATEST), True)
+        return sum(max(0, ends[target] - offset) for target, offset in positions.items())
+
+    def _replay(self, batch: DataFrame, running: RunningBatch) -> None:
+        """A committed batch that Spark runs again. Its state stores still need to see it."""
+        log.info("%s: batch %d is committed already", self.application, running.entry.batch)
+        if running.is_stateful:
+            batch.write.format("noop").mode("overwrite").save()
+
+    def _positions(self, entry: Entry) -> dict[tuple[str, int], int]:
+        """Of topics in this cluster: the source may read from another one."""
+        positions = source_positions(entry)
+        for topic in {topic for topic, _ in positions} - self._elsewhere:
+            try:
+                self.committer.cluster.partitions(topic)
+            except KafkaError:
+                log.info("%s: %r is in another cluster", self.application, topic)
+                self._elsewhere.add(topic)
+        return {
+            target: offset
+            for target, offset in positions.items()
+            if target[0] not in self._elsewhere
+        }
+
+
+def start(df: DataFrame, sink: ExactlyOnceSink, checkpoint: str, **trigger: Any) -> StreamingQuery:
+    """Start a query into the sink: `start(df, sink, where, availableNow=True)`."""
+    writer = df.writeStream.foreachBatch(sink).option("checkpointLocation", checkpoint)
+    writer = writer.queryName(sink.application)
+    return (writer.trigger(**trigger) if trigger else writer).start()
+
+
+def write(
+    df: DataFrame, bootstrap: str, topic: str | None = None, *, name: str, **more: Any
+) -> int:
+    """Write a whole DataFrame in one transaction: it is seen whole, or not at all.
+
+    `name` makes it idempotent: what was written once under a name is not written again. Returns
+    the rows written, 0 if they were there already.
+    """
+    refuse_connect(df)
+    committer = Committer(bootstrap, topic, f"write-{name}", **more)
+    committer.take_over(df, 0)
+    if committer.committed is not None:
+        log.info("%r is written already", name)
+        return 0
+    committer.commit(df, Entry(query_id=name, batch=0, start=(), end=()))
+    return committer.rows

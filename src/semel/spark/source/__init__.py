@@ -1,0 +1,1 @@
+"""The source: `format("semel")` for streams and batches."""

@@ -1,0 +1,1 @@
+"""What only the tests and benchmarks need: brokers, conversations, simulated worlds."""

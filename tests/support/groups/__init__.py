@@ -1,0 +1,1 @@
+"""A group coordinator on the bench, and members that misbehave on purpose."""

@@ -1,0 +1,277 @@
+"""Clients of a simulated broker that keep the protocol over a line that loses requests and answers.
+
+Each is a task that believes only what it has heard, asks again when it hears nothing, and goes on
+as a zombie when somebody takes its transactional id, until it is told.
+"""
+
+import asyncio
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from semel.wire.batches import BatchBuilder
+from semel.wire.errors import ErrorCode as E
+from semel.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from semel.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from semel.wire.messages.end_txn import EndTxnRequest
+from semel.wire.messages.init_producer_id import InitProducerIdRequest
+from semel.wire.messages.offset_commit import OffsetCommitRequest
+from semel.wire.messages.offset_fetch import OffsetFetchRequest
+from semel.wire.messages.produce import ProduceRequest
+from semel.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+if TYPE_CHECKING:
+    from tests.support.simulated.broker_world import BrokerWorld
+
+TOPIC = "t"
+AGAIN = frozenset(
+    {
+        E.CONCURRENT_TRANSACTIONS,
+        E.COORDINATOR_LOAD_IN_PROGRESS,
+        E.COORDINATOR_NOT_AVAILABLE,
+        E.NOT_COORDINATOR,
+        E.NOT_ENOUGH_REPLICAS,
+        E.KAFKA_STORAGE_ERROR,
+        E.REQUEST_TIMED_OUT,
+        E.UNSTABLE_OFFSET_COMMIT,
+    }
+)
+
+
+GIVE_UP_SECONDS = 300
+
+
+def code(number: int) -> E:
+    found: E = E._value2member_map_[number]  # type: ignore[assignment]
+    return found
+
+
+class Lost(Exception):
+    """The request, its answer, or the broker."""
+
+
+class Fenced(Exception):
+    """This producer is told that it is not the one any more, or something as final."""
+
+
+class Actor:
+    def __init__(self, world: "BrokerWorld", name: str) -> None:
+        self.world = world
+        self.name = name
+        # Its own dice: what one actor does must not depend on the order of two others.
+        self.dice = random.Random(f"{world.seed}/{name}")
+
+    async def ask(self, request: Any, version: int) -> Any:
+        """Once; `Lost` if nothing comes back."""
+        return await self.world.ask(request, version, self.dice)
+
+    async def persist(self, request: Any, version: int, codes: Any) -> tuple[E, Any]:
+        """Until there is an answer that is not "ask again"."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + GIVE_UP_SECONDS
+        while True:
+            try:
+                answer = await self.ask(request, version)
+            except Lost:
+                continue
+            error = code(next((one for one in codes(answer) if one), 0))
+            if error not in AGAIN:
+                return error, answer
+            assert loop.time() < deadline, f"{self.name} hears {error.name} for ever"
+            await asyncio.sleep(self.dice.choice((0.01, 0.1, 1.0)))
+
+
+@dataclass
+class Attempt:
+    """One transaction as its producer knows it. `outcome` is what it was told."""
+
+    name: str
+    offset: int | None = None
+    acknowledged: list[str] = field(default_factory=list)
+    asked_to_commit: bool = False
+    outcome: bool | None = None
+
+
+class ProducerActor(Actor):
+    """`group` gets offsets inside of its transactions."""
+
+    def __init__(self, world: "BrokerWorld", name: str, transactional_id: str) -> None:
+        super().__init__(world, name)
+        self.transactional_id = transactional_id
+        self.group = f"group-of-{transactional_id}"
+        self.is_version_2 = self.dice.random() < 0.5
+        self.ids: dict[str, Any] = {}
+        self.sequences: dict[int, int] = {}
+        self.attempts: list[Attempt] = []
+
+    async def run(self) -> None:
+        try:
+            await self._init()
+            while True:
+                await self._transaction()
+                await asyncio.sleep(self.dice.choice((0.0, 0.01, 0.5)))
+        except Fenced:
+            self.world.fenced(self)
+
+    async def _init(self) -> None:
+        request = InitProducerIdRequest(
+            transactional_id=self.transactional_id,
+            transaction_timeout_ms=20_000,
+            **(self.ids or {"producer_id": -1, "producer_epoch": -1}),
+        )
+        answer = await self._must(request, 4, lambda answer: [answer.error_code])
+        self._take(answer)
+
+    def _take(self, answer: Any) -> None:
+        self.ids = {"producer_id": answer.producer_id, "producer_epoch": answer.producer_epoch}
+        self.sequences.clear()
+
+    async def _must(self, request: Any, version: int, codes: Any) -> Any:
+        error, answer = await self.persist(request, version, codes)
+        if error is not E.NONE:
+            raise Fenced(error)
+        return answer
+
+    async def _transaction(self) -> None:
+        attempt = Attempt(f"{self.name}/{len(self.attempts)}")
+        self.attempts.append(attempt)
+        added: set[int] = set()
+        good = True
+        for number in range(self.dice.randrange(1, 4)):
+            index = self.dice.randrange(self.world.partitions)
+            if not self.is_version_2 and index not in added:
+                await self._add(index)
+                added.add(index)
+            good = good and await self._produce(attempt, index, f"{attempt.name}/{number}")
+        if good and self.dice.random() < 0.5:
+            good = await self._commit_offset(attempt)
+        if self.dice.random() < 0.03:
+            await asyncio.sleep(25)  # longer than the transaction may take
+        await self._end(attempt, good and self.dice.random() < 0.7)
+
+    async def _add(self, index: int) -> None:
+        topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=TOPIC, partitions=[index])
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id,
+            v3_and_below_producer_id=self.ids["producer_id"],
+            v3_and_below_producer_epoch=self.ids["producer_epoch"],
+            v3_and_below_topics=[topic],
+        )
+        await self._must(
+            request,
+            3,
+            lambda answer: [
+                partition.partition_error_code
+                for topic in answer.results_by_topic_v3_and_below
+                for partition in topic.results_by_partition
+            ],
+        )
+
+    async def _produce(self, attempt: Attempt, index: int, tag: str) -> bool:
+        def fresh() -> ProduceRequest:
+            builder = BatchBuilder()
+            builder.append(None, tag.encode(), self.world.broker.now_ms())
+            batch = builder.build(
+                **self.ids, base_sequence=self.sequences.get(index, 0), transactional=True
+            )
+            data = ProduceRequest.PartitionProduceData(index=index, records=batch)
+            topic = ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])
+            return ProduceRequest(
+                transactional_id=self.transactional_id,
+                acks=-1,
+                timeout_ms=5_000,
+                topic_data=[topic],
+            )
+
+        error, _ = await self.persist(
+            fresh,
+            12 if self.is_version_2 else 11,
+            lambda answer: [answer.responses[0].partition_responses[0].error_code],
+        )
+        if error is not E.NONE:
+            return False
+        self.sequences[index] = self.sequences.get(index, 0) + 1
+        attempt.acknowledged.append(tag)
+        return True
+
+    async def _commit_offset(self, attempt: Attempt) -> bool:
+        attempt.offset = self.world.next_offset()
+        if not self.is_version_2:
+            request = AddOffsetsToTxnRequest(
+                transactional_id=self.transactional_id, group_id=self.group, **self.ids
+            )
+            await self._must(request, 3, lambda answer: [answer.error_code])
+        partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
+            partition_index=0, committed_offset=attempt.offset
+        )
+        topic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(
+            name=TOPIC, partitions=[partition]
+        )
+        commit = TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=self.group,
+            topics=[topic],
+            **self.ids,
+        )
+        error, _ = await self.persist(
+            commit,
+            5 if self.is_version_2 else 4,
+            lambda answer: [answer.topics[0].partitions[0].error_code],
+        )
+        if error is not E.NONE:
+            attempt.offset = None
+        return error is E.NONE
+
+    async def _end(self, attempt: Attempt, commit: bool) -> None:
+        attempt.asked_to_commit = commit
+        request = EndTxnRequest(
+            transactional_id=self.transactional_id, committed=commit, **self.ids
+        )
+        version = 5 if self.is_version_2 else 3
+        answer = await self._must(request, version, lambda answer: [answer.error_code])
+        attempt.outcome = commit
+        if self.is_version_2:
+            self._take(answer)
+
+
+class CommitterActor(Actor):
+    """Commits ever larger offsets of a group without members: what was heard must survive."""
+
+    heard = sent = -1
+
+    async def run(self) -> None:
+        while True:
+            self.sent += 1
+            partition = OffsetCommitRequest.OffsetCommitRequestPartition(
+                partition_index=0, committed_offset=self.sent
+            )
+            topic = OffsetCommitRequest.OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])
+            request = OffsetCommitRequest(
+                group_id=self.name, generation_id_or_member_epoch=-1, topics=[topic]
+            )
+            error, _ = await self.persist(
+                request, 8, lambda answer: [answer.topics[0].partitions[0].error_code]
+            )
+            assert error is E.NONE, error
+            self.heard = self.sent
+            await self._look()
+            await asyncio.sleep(self.dice.random() * 3)
+
+    async def _look(self) -> None:
+        found = await committed_offset(self, self.name)
+        assert self.heard <= found <= self.sent, f"{self.name}: heard {self.heard}, found {found}"
+
+
+async def committed_offset(actor: Actor, group: str) -> int:
+    wanted = OffsetFetchRequest.OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])
+    asked = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=[wanted])
+    _, answer = await actor.persist(
+        OffsetFetchRequest(groups=[asked], require_stable=True),
+        9,
+        lambda answer: [
+            answer.groups[0].error_code,
+            *(p.error_code for t in answer.groups[0].topics for p in t.partitions),
+        ],
+    )
+    offset: int = answer.groups[0].topics[0].partitions[0].committed_offset
+    return offset

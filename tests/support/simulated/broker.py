@@ -1,0 +1,113 @@
+"""The real broker without sockets, on a simulated clock and disk; it can be crashed at any time.
+
+Handlers, coordinators, shards, marker delivery and partitions are the product's own. A request goes
+straight to its handler, and its answer comes back as the object that would have been sent.
+"""
+
+import asyncio
+from inspect import isawaitable
+from pathlib import Path
+from typing import Any
+
+from tests.support.simulated.unreliable import UnreliableStore
+
+from semel.broker import api
+from semel.broker.context import Context
+from semel.broker.failures import ApiError, failure
+from semel.broker.partitions.partitions import Partitions
+from semel.broker.server import COORDINATORS, Broker
+from semel.wire.schema import Message
+
+SETTINGS = {
+    "transaction.state.log.num.partitions": 2,
+    "offsets.topic.num.partitions": 2,
+    "group.initial.rebalance.delay.ms": 100,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1_000,
+}
+FIRST_MS = 1_700_000_000_000
+
+
+class Gone(Exception):
+    """The broker has crashed."""
+
+
+class Line:
+    """What handlers look at of a connection."""
+
+    peer_host, peer_port = "10.0.0.1", 9
+    closed = False
+
+    def close(self, reason: str) -> None:
+        self.closed = True
+
+
+class UnreliablePartitions(Partitions):
+    broker: "SimulatedBroker"
+
+    def new_store(self) -> UnreliableStore:
+        return self.broker.store
+
+
+class SimulatedBroker(Broker):
+    def __init__(self, data: Path, store: UnreliableStore) -> None:
+        super().__init__(data, settings=SETTINGS)
+        self.store = store
+        self.is_gone = False
+
+    async def start(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.gone: asyncio.Future[None] = self.loop.create_future()
+        self.catalog.open()
+        self.partitions = UnreliablePartitions(self)
+        self.partitions.start()
+        for part, topic in COORDINATORS.items():
+            if topic in self.catalog.topics and part not in vars(self):
+                self._start_part(part)
+
+    def now_ms(self) -> int:  # type: ignore[override]
+        return FIRST_MS + int(self.loop.time() * 1000)
+
+    async def ask(self, request: Message, version: int) -> Any:
+        """The answer, or `Gone`."""
+        if self.is_gone:
+            raise Gone
+        try:
+            answer = api.handler(request.API_KEY)(self._context(), request, version)
+        except ApiError as problem:
+            return failure(request, version, problem.code, problem.message)
+        if not isawaitable(answer):
+            return answer
+        waiting = asyncio.ensure_future(answer)
+        await asyncio.wait((waiting, self.gone), return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
+            waiting.cancel()
+            raise Gone
+        return waiting.result()
+
+    def _context(self) -> Context:
+        line: Any = Line()
+        return Context(self, line, "simulated", b"")
+
+    def crash(self) -> UnreliableStore:
+        """Stop in the middle of everything; returns what the next one finds on the disk."""
+        self.is_gone = True
+        self.gone.set_result(None)
+        left = self.store.crash()
+        for task in list(self._tasks):
+            task.cancel()
+        for name in COORDINATORS:
+            if (part := vars(self).get(name)) is not None:
+                self._silence(part)
+        self.catalog.close()
+        return left
+
+    def _silence(self, part: Any) -> None:
+        """A dead broker's timers do not fire."""
+        part._loader.stop()
+        for timer in (getattr(part, "_timer", None), self._marker_timer(part)):
+            if timer is not None:
+                timer.cancel()
+
+    @staticmethod
+    def _marker_timer(part: Any) -> Any:
+        return part.markers._again_timer if hasattr(part, "markers") else None
