@@ -4,11 +4,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+DOCS := .venv-docs
+DOCS_READY := $(DOCS)/ready
 PYTEST := $(BIN)/pytest
 N ?= 2000
 INTEROP ?= interop
 
-.PHONY: run test check format interop bench soak sim mutants fuzz clean
+.PHONY: run test check format interop bench soak sim mutants fuzz docs clean
 
 run: $(READY)  ## an exactly-once pipeline on Spark, surviving crashes
 	$(BIN)/semel demo
@@ -51,13 +53,26 @@ mutants: $(READY)  ## break the code on purpose and see what notices
 fuzz: $(READY)  ## a million malformed messages
 	$(BIN)/python tests/wire/fuzz.py --cases 1000000
 
-$(READY): pyproject.toml requirements.lock
+docs: $(DOCS_READY)  ## the documentation as a site, in build/docs; needs no network once installed
+	$(DOCS)/bin/python -m sphinx -q -W --keep-going -E -b html docs build/docs
+	@echo "Open build/docs/index.html"
+
+# An environment of its own: the site needs neither Spark nor the tests' tools.
+$(DOCS_READY): pyproject.toml docs/requirements.lock
+	@echo "Installing into $(DOCS) (about 130 MB; once)"
+	@$(PYTHON) -m venv $(DOCS)
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.lock
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+$(READY): pyproject.toml requirements.lock docs/requirements.lock
 	@echo "Installing into $(VENV) (about 700 MB with Spark; once)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Semel needs Python 3.11 or newer; set PYTHON=python3.11")'
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    -r requirements.lock -r docs/requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(DOCS) build/docs .mypy_cache .ruff_cache .hypothesis
