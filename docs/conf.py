@@ -1,6 +1,6 @@
 """How the site is built: Sphinx over the Markdown of this folder, the reference made by `generate`.
 
-Everything it needs is in this repository and in `docs/requirements.lock`: no page loads a font, a
+Everything it needs is in this repository and in `requirements-docs.lock`: no page loads a font, a
 script or a picture from elsewhere, so that the site works without a network.
 """
 
@@ -26,7 +26,7 @@ release = version = __version__
 language = "en"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
-exclude_patterns = ["_build", "generate", "requirements.lock"]
+exclude_patterns = ["_build", "generate"]
 nitpicky = False  # annotations name types of other packages; links between pages are all checked
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4
