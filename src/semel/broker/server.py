@@ -4,6 +4,10 @@
         print(broker.bootstrap_servers)
 
 or, without asyncio, `with Broker(data="data") as broker:`, which runs it in a thread of its own.
+
+The order is: settings, the lock of the data directory, `catalog`, `partitions`, the coordinators
+(`transactions`, `groups`), `metrics`, the listener. A part is a class that takes the broker and has
+`start()` and `async stop()`; `start` may use every part before it.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from semel.broker.addresses import Address, parse_listener
 from semel.broker.catalog.catalog import Catalog
+from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from semel.broker.directory import DataDirectory
 from semel.broker.dispatch import Dispatcher
 from semel.broker.settings.settings import Settings
@@ -39,7 +44,7 @@ log = logging.getLogger("semel.broker")
 
 #: Coordinators start with the broker if they have a past (their topic is there), and otherwise when
 #: first asked: their machines are half of what a broker loads.
-COORDINATORS = {"transactions": "__transaction_state", "groups": "__consumer_offsets"}
+COORDINATORS = {"transactions": TRANSACTION_STATE, "groups": CONSUMER_OFFSETS}
 
 
 class Part(Protocol):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from semel.broker.catalog.catalog import INTERNAL_TOPICS
+from semel.broker.catalog.internal_topics import INTERNAL_TOPICS
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.coordinators.errors import fenced_for
 from semel.broker.failures import ApiError

@@ -13,9 +13,9 @@ from asyncio import Future
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
+from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS
 from semel.broker.context import Context
 from semel.broker.coordinators.errors import Errors
-from semel.broker.coordinators.groups import TOPIC
 from semel.broker.replies import NowOrLater, settled, when
 from semel.core.groups.commands import OffsetToCommit, TxnOffsetCommit
 from semel.core.groups.replies import CommitReply
@@ -144,7 +144,7 @@ def _commit(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
-        [(TOPIC, partition.index)],
+        [(CONSUMER_OFFSETS, partition.index)],
         version=_PRODUCE_VERSION_OF.get(version, _OLD_PRODUCE_VERSION),
         add=version >= IMPLICIT_ADDING_SINCE,
     )
