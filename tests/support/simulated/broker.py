@@ -37,6 +37,9 @@ class Line:
     peer_host, peer_port = "10.0.0.1", 9
     closed = False
 
+    def __init__(self) -> None:
+        self.waits: set[object] = set()
+
     def close(self, reason: str) -> None:
         self.closed = True
 
