@@ -13,6 +13,7 @@ from tests.support.simulated.unreliable import UnreliableStore
 
 from semel.broker import api
 from semel.broker.context import Context
+from semel.broker.descriptors import Shares
 from semel.broker.failures import ApiError, failure
 from semel.broker.partitions.partitions import Partitions
 from semel.broker.server import COORDINATORS, Broker
@@ -60,6 +61,7 @@ class SimulatedBroker(Broker):
     async def start(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.gone: asyncio.Future[None] = self.loop.create_future()
+        self.shares = Shares(1_000, 1_000)
         self.catalog.open()
         self.partitions = UnreliablePartitions(self)
         self.partitions.start()
