@@ -31,10 +31,10 @@ def test_keywords_win_over_the_dict() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"group.idd": "g"}, "unknown setting 'group_idd'; did you mean group_id?"),
+        ({"group.idd": "g"}, "unknown setting 'group.idd'; did you mean group_id?"),
         ({"enable.auto.commit": "perhaps"}, "should be true or false"),
         ({"session.timeout.ms": "soon"}, "soon"),
-        ({"isolation.level": "none"}, "use one of read_uncommitted, read_committed"),
+        ({"isolation.level": "none"}, "use one of read_committed, read_uncommitted"),
         ({"group.protocol": "consumer", "heartbeat.interval.ms": 1}, "the broker's to say"),
     ],
 )

@@ -12,14 +12,7 @@ if TYPE_CHECKING:
     from semel.client.admin.admin import Admin as Admin
     from semel.client.admin.topics import NewTopic as NewTopic
     from semel.client.consumer.consumer import Consumer as Consumer
-    from semel.client.consumer.fetcher import ConsumerRecord as ConsumerRecord
-    from semel.client.errors import AbortableError as AbortableError
-    from semel.client.errors import ClientError as ClientError
-    from semel.client.errors import FatalError as FatalError
-    from semel.client.errors import FencedError as FencedError
-    from semel.client.errors import RetriableError as RetriableError
-    from semel.client.errors import TruncatedError as TruncatedError
-    from semel.client.errors import UsageError as UsageError
+    from semel.client.consumer.records import ConsumerRecord as ConsumerRecord
     from semel.client.ledger import Ledger as Ledger
     from semel.client.machines.types import GroupMetadata as GroupMetadata
     from semel.client.machines.types import OffsetAndMetadata as OffsetAndMetadata
@@ -28,27 +21,34 @@ if TYPE_CHECKING:
     from semel.client.producer.producer import Producer as Producer
     from semel.client.producer.producer import RecordMetadata as RecordMetadata
     from semel.client.transacting import transact as transact
+    from semel.errors import AbortableError as AbortableError
+    from semel.errors import FatalError as FatalError
+    from semel.errors import FencedError as FencedError
+    from semel.errors import RetriableError as RetriableError
+    from semel.errors import SemelError as SemelError
+    from semel.errors import TruncatedError as TruncatedError
+    from semel.errors import UsageError as UsageError
 
 #: Public name → module that has it.
 _PUBLIC = {
-    "AbortableError": "semel.client.errors",
+    "AbortableError": "semel.errors",
     "Admin": "semel.client.admin.admin",
-    "ClientError": "semel.client.errors",
+    "SemelError": "semel.errors",
     "Consumer": "semel.client.consumer.consumer",
-    "ConsumerRecord": "semel.client.consumer.fetcher",
+    "ConsumerRecord": "semel.client.consumer.records",
     "Delivery": "semel.client.producer.producer",
-    "FatalError": "semel.client.errors",
-    "FencedError": "semel.client.errors",
+    "FatalError": "semel.errors",
+    "FencedError": "semel.errors",
     "GroupMetadata": "semel.client.machines.types",
     "Ledger": "semel.client.ledger",
     "NewTopic": "semel.client.admin.topics",
     "OffsetAndMetadata": "semel.client.machines.types",
     "Producer": "semel.client.producer.producer",
     "RecordMetadata": "semel.client.producer.producer",
-    "RetriableError": "semel.client.errors",
+    "RetriableError": "semel.errors",
     "TopicPartition": "semel.client.machines.types",
-    "TruncatedError": "semel.client.errors",
-    "UsageError": "semel.client.errors",
+    "TruncatedError": "semel.errors",
+    "UsageError": "semel.errors",
     "transact": "semel.client.transacting",
 }
 __all__ = [*_PUBLIC]

@@ -24,10 +24,10 @@ from semel.client import ledger as ledgers
 from semel.client import transacting
 from semel.client.admin import admin
 from semel.client.consumer import consumer
-from semel.client.consumer.fetcher import ConsumerRecord
-from semel.client.errors import UsageError
+from semel.client.consumer.records import ConsumerRecord
 from semel.client.producer import producer
 from semel.client.producer.producer import RecordMetadata
+from semel.errors import UsageError
 
 if TYPE_CHECKING:
     from semel.client.producer.columnar_send import TableMetadata

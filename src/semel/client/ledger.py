@@ -21,10 +21,10 @@ from typing import Any
 from semel.client.admin.admin import Admin
 from semel.client.admin.topics import NewTopic
 from semel.client.consumer.consumer import Consumer
-from semel.client.errors import RetriableError, UsageError
 from semel.client.machines.transactions import State
 from semel.client.machines.types import TopicPartition
 from semel.client.producer.producer import Producer
+from semel.errors import RetriableError, UsageError
 
 DEFAULT_TOPIC = "semel-batches"
 _CONFIGS = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}

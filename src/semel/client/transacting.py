@@ -19,13 +19,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from semel.client.consumer.consumer import Consumer
-from semel.client.consumer.fetcher import ConsumerRecord
-from semel.client.errors import AbortableError, ClientError, RetriableError, UsageError
+from semel.client.consumer.records import ConsumerRecord
 from semel.client.machines.patience import Backoff
 from semel.client.machines.transactions import State
 from semel.client.machines.types import TopicPartition
 from semel.client.producer.producer import Delivery, Producer
 from semel.client.settings import ConsumerSettings, ProducerSettings
+from semel.errors import AbortableError, RetriableError, SemelError, UsageError
 
 _PRODUCER = frozenset(field.name for field in fields(ProducerSettings))
 _CONSUMER = frozenset(field.name for field in fields(ConsumerSettings))
@@ -96,7 +96,7 @@ class Transact:
         try:
             if self._open is not None:
                 await self._go_back()
-        except ClientError:
+        except SemelError:
             if error is None:
                 raise
         finally:

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from semel.client.cluster import Cluster
-from semel.client.errors import UsageError, error_for
+from semel.client.errors import error_for
 from semel.client.machines.membership import by_topic
 from semel.client.machines.types import Node, ProducerIdentity, TopicPartition
+from semel.errors import UsageError
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.describe_producers import (
     DescribeProducersRequest,

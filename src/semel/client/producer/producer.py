@@ -13,15 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from semel.client.cluster import Cluster
-from semel.client.errors import (
-    AbortableError,
-    ClientError,
-    FatalError,
-    RetriableError,
-    UsageError,
-    error_of,
-    refusal_of,
-)
+from semel.client.errors import error_of, refusal_of
 from semel.client.lifetime import Lifetime
 from semel.client.machines.accumulator import (
     RECORD_OVERHEAD,
@@ -43,6 +35,7 @@ from semel.client.machines.types import (
 )
 from semel.client.producer.sender import Sender
 from semel.client.settings import ProducerSettings
+from semel.errors import AbortableError, FatalError, RetriableError, SemelError, UsageError
 from semel.wire.batches import BatchBuilder
 from semel.wire.compression import Compression
 from semel.wire.errors import ErrorCode
@@ -173,7 +166,7 @@ class Producer(Lifetime):
                 await self._ended(self._begin_abort(), self._deadline(timeout_ms))
             elif self._manager.state is not State.FATAL_ERROR:
                 await self._flushed(self._deadline(timeout_ms))
-        except ClientError:
+        except SemelError:
             pass  # the producer is going away; an open transaction will time out at the broker
         finally:
             await self._sender.close()
@@ -424,7 +417,7 @@ class Producer(Lifetime):
     async def _abort_after_error(self) -> None:
         """The error that led here is what the caller must see, not the abort's own."""
         if self._manager.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
-            with suppress(ClientError):
+            with suppress(SemelError):
                 await self.abort_transaction()
 
     async def _ended(self, pending: Pending, deadline: Deadline) -> None:

@@ -11,12 +11,12 @@ from functools import partial
 from typing import Any
 
 from semel.client.cluster import Cluster
-from semel.client.errors import RetriableError
 from semel.client.machines.accumulator import Accumulator, Batch
 from semel.client.machines.delivery import STALE_METADATA, Outcome, judge_produce
 from semel.client.machines.transactions import State, TransactionalRequest, TransactionManager
 from semel.client.machines.types import NO_PRODUCER, Failure, Node, TopicPartition
 from semel.client.settings import ProducerSettings
+from semel.errors import RetriableError
 from semel.net.client_connection import (
     AuthenticationFailed,
     ClientConnection,
