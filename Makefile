@@ -21,7 +21,7 @@ check: $(READY)  ## format, lint, types, tidiness and the fast tests, in under a
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(PYTEST) -n 2 -m "not interop and not soak and not slow and not spark" \
-	    tests/tidy tests/wire tests/core tests/net
+	    tests/tidy tests/wire tests/columnar tests/core tests/net tests/client/machines
 
 format: $(READY)
 	$(BIN)/ruff format .

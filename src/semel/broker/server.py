@@ -27,12 +27,13 @@ from semel.net.listener import Listener, ListenerLimits
 
 log = logging.getLogger("semel.broker")
 
-#: The parts between the catalog and the listener; each in the module of its name.
+#: The parts between the catalog and the listener: the module and the class of each. They are
+#: imported when they start.
 PARTS = {
-    "partitions": "Partitions",
-    "transactions": "Transactions",
-    "groups": "Groups",
-    "metrics": "Metrics",
+    "partitions": ("semel.broker.partitions.partitions", "Partitions"),
+    "transactions": ("semel.broker.coordinators.transactions", "Transactions"),
+    "groups": ("semel.broker.coordinators.groups", "Groups"),
+    "metrics": ("semel.broker.metrics", "Metrics"),
 }
 #: Coordinators start with the broker if they have a past (their topic is there), and otherwise when
 #: first asked: their machines are half of what a broker loads.
@@ -118,7 +119,8 @@ class Broker:
         log.info("stopped")
 
     def _start_part(self, name: str) -> Any:
-        part = getattr(import_module(f"semel.broker.{name}"), PARTS[name])(self)
+        module, kind = PARTS[name]
+        part = getattr(import_module(module), kind)(self)
         setattr(self, name, part)
         part.start()
         self._started.append(part)

@@ -1,4 +1,4 @@
-"""A simulated coordinator: the product's machine and bytes, run as `broker/coordinators/runtime` runs it."""
+"""A simulated coordinator: the product's machine and bytes, run as the broker runs them."""
 
 from collections.abc import Callable
 from typing import Any

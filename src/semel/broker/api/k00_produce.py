@@ -40,6 +40,10 @@ KNOWN_ACKS = ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 ZSTD_SINCE = 7
 TOPIC_IDS_SINCE = 13
 IMPLICIT_ADDING_SINCE = 12
+#: Refusals that do not tell the log's start (ReplicaManager.appendRecordsToLeader).
+WITHOUT_LOG_START = frozenset(
+    {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR}
+)
 FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE})
 
 Answer = ProduceResponse.PartitionProduceResponse
@@ -103,10 +107,10 @@ def only_batch(records: Any, version: int) -> BatchHeader | Refusal:
 def refuse(answer: Answer, refusal: Refusal, where: object) -> None:
     answer.error_code = refusal.error
     answer.error_message = refusal.message
-    if refusal.record is not None:
-        answer.record_errors.append(
-            RecordError(batch_index=refusal.record, batch_index_error_message=refusal.message)
-        )
+    answer.record_errors = [
+        RecordError(batch_index=fault.number, batch_index_error_message=fault.message)
+        for fault in refusal.records
+    ]
     logger.warning(
         "refused a batch: %s",
         refusal.message,
@@ -169,6 +173,8 @@ def _append_all(
         appended = partition.append(batch, guard)
         if isinstance(appended, Refusal):
             _refuse_write(ctx, write, appended)
+            if appended.error not in WITHOUT_LOG_START:
+                answer.log_start_offset = partition.log.start_offset
             continue
         answer.base_offset, answer.log_append_time_ms, ticket = appended
         answer.log_start_offset = partition.log.start_offset

@@ -3,7 +3,8 @@
 Who may: WRITE on the TRANSACTIONAL_ID, READ on the GROUP and on each TOPIC. Answers when it is
 durable. Versions 0-5: 3 member, generation and instance id (KIP-447), 4 TRANSACTION_ABORTABLE,
 5 the offsets partition joins the transaction by itself (KIP-890); before, AddOffsetsToTxn did that.
-Not here: which member may commit: `core/groups/offsets/requests`; the verification: `broker/coordinators/transactions`.
+Not here: which member may commit: `core/groups/offsets/requests`; the verification:
+`broker/coordinators/transactions`.
 """
 
 from __future__ import annotations

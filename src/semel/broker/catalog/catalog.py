@@ -110,7 +110,7 @@ class Catalog:
     def create_topic(
         self, name: str, partitions: int, configs: Mapping[str, str] | None = None
     ) -> Topic:
-        """Make a topic; its name must be free (handlers check before, see `broker/catalog/topics`)."""
+        """Make a topic; its name must be free (handlers check before: `broker/catalog/topics`)."""
         return self.create_topics([(name, partitions, configs or {})])[0]
 
     def create_topics(self, wanted: Iterable[tuple[str, int, Mapping[str, str]]]) -> list[Topic]:

@@ -33,6 +33,8 @@ from semel.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 _FATAL = (AuthenticationFailed, VersionMismatch, ProtocolError)
 # Produce from this version on adds the partition to the transaction by itself (KIP-890).
 _PRODUCE_ADDS_FROM = 12
+# A broker names every bad record of a batch; a message that people read, the first few.
+_RECORDS_TOLD = 3
 _LARGE_BATCH = 32 * 1024
 
 
@@ -467,9 +469,13 @@ def _as_sent(data: bytearray | None) -> bytearray | Pieces | None:
 
 
 def _reason(result: ProduceResponse.PartitionProduceResponse) -> str:
-    """The broker's own words, and the records it means, where it says so (KIP-467)."""
-    records = ", ".join(
+    """The broker's own words, and the first records it means, where it says so (KIP-467)."""
+    errors = result.record_errors
+    if not errors:
+        return result.error_message or ErrorCode.of(result.error_code).name
+    told = [
         f"record {error.batch_index}: {error.batch_index_error_message or 'invalid'}"
-        for error in result.record_errors
-    )
-    return records or result.error_message or ErrorCode.of(result.error_code).name
+        for error in errors[:_RECORDS_TOLD]
+    ]
+    more = len(errors) - len(told)
+    return ", ".join(told) + (f", and {more} more" if more else "")

@@ -122,7 +122,7 @@ def decode(key: bytes | None, value: bytes | None) -> Transaction | None:
 
 
 class TransactionCodec:
-    """For `broker/coordinators/runtime`. Transactions of this log's own do not exist: no markers."""
+    """For `broker/coordinators/runtime`. This log has no transactions of its own: no markers."""
 
     encode = staticmethod(encode)
 
