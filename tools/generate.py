@@ -3,28 +3,43 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+from tools.blocking import CLIENTS, blocking_module
 from tools.keywords import keywords_module
 
 ROOT = Path(__file__).parents[1]
 _CLIENT = "src/semel/client"
 
-#: Path → the text that belongs there.
+
+def formatted(path: str, code: str) -> str:
+    """As `make format` would leave it."""
+    for words in (["check", "--fix", "--select", "I,F401"], ["format"]):
+        ruff = [sys.executable, "-m", "ruff", *words, "--quiet", "--stdin-filename", path]
+        done = subprocess.run(
+            [*ruff, "-"], input=code, capture_output=True, text=True, check=True, cwd=ROOT
+        )
+        code = done.stdout
+    return code
+
+
+#: Path → what makes the text that belongs there.
 MADE: dict[str, Callable[[], str]] = {
-    f"{_CLIENT}/settings/keywords.py": lambda: formatted(keywords_module()),
+    f"{_CLIENT}/settings/keywords.py": keywords_module,
+    **{f"{_CLIENT}/blocking/{noun}.py": partial(blocking_module, noun) for noun in CLIENTS},
 }
 
 
-def formatted(code: str) -> str:
-    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "made.py", "-"]
-    done = subprocess.run(command, input=code, capture_output=True, text=True, check=True, cwd=ROOT)
-    return done.stdout
+def made(path: str) -> str:
+    """The text that belongs there."""
+    text = MADE[path]()
+    return formatted(path, text) if path.endswith(".py") else text
 
 
 def main() -> None:
-    for path, make in MADE.items():
-        (ROOT / path).write_text(make())
+    for path in MADE:
+        (ROOT / path).write_text(made(path))
         print(path)
 
 

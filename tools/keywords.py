@@ -1,4 +1,4 @@
-"""Makes `client/settings/keywords.py`: the settings as keyword arguments that editors understand."""
+"""Makes `client/settings/keywords.py`: the settings as keyword arguments, for editors."""
 
 import ast
 import inspect

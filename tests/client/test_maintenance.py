@@ -195,7 +195,7 @@ async def test_the_loop_of_the_notes_loses_nothing_and_doubles_nothing_through_i
     async def member(name: str, most: int | None) -> None:
         given = {"max_poll_records": 20, "heartbeat_interval_ms": 200, "session_timeout_ms": 6_000}
         async with transact(
-            mortal.bootstrap, inputs=["in"], group="g", transactional_id=name, **given, **QUICK
+            mortal.bootstrap, inputs=["in"], group_id="g", transactional_id=name, **given, **QUICK
         ) as batches:
             moved = 0
             async for batch in batches:

@@ -11,20 +11,28 @@ last one is skipped. Fence first, then look: `init_transactions` of the applicat
 whatever a predecessor left open, so what is read afterwards is the truth.
 """
 
+from __future__ import annotations
+
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from semel.client.admin.admin import Admin
 from semel.client.admin.topics import NewTopic
 from semel.client.consumer.consumer import Consumer
 from semel.client.machines.transactions import State
 from semel.client.machines.types import TopicPartition
+from semel.client.producer.deliveries import Serialized
 from semel.client.producer.producer import Producer
+from semel.client.settings import ClientSettings, Servers
 from semel.errors import RetriableError, UsageError
+
+if TYPE_CHECKING:
+    from semel.client.settings.clients import IsolationLevel
+    from semel.client.settings.keywords import ClientKeywords
 
 DEFAULT_TOPIC = "semel-batches"
 _CONFIGS = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}
@@ -32,21 +40,34 @@ _CONFIGS = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
+    """The last batch that an application committed."""
+
     application: str
     number: int
     note: Any = None
 
 
 class Ledger:
+    """Which numbers each application has committed. It connects by itself when it is asked."""
+
+    topic: str
+    """The compacted topic that holds it."""
+    timeout_ms: float
+    """How long it waits for other applications' transactions."""
+
     def __init__(
         self,
-        bootstrap_servers: str | list[str] | None = None,
+        bootstrap_servers: Servers | Mapping[str, Any] | None = None,
         *,
         topic: str = DEFAULT_TOPIC,
-        settings: Mapping[str, Any] | None = None,
         timeout_ms: float = 60_000,
-        **given: Any,
+        settings: Mapping[str, Any] | None = None,
+        **given: Unpack[ClientKeywords],
     ) -> None:
+        """All settings of `ClientSettings` are keywords. A dict in the names of Java or librdkafka
+        does as well, in place of the address or as `settings`; keywords win over it.
+        """
+        ClientSettings.of(bootstrap_servers, settings, **given)
         self.topic = topic
         self.timeout_ms = timeout_ms
         self._partition = TopicPartition(topic, 0)
@@ -91,7 +112,8 @@ class Ledger:
     ) -> None:
         """Writes the number within the producer's open transaction."""
         value = json.dumps({"number": number, "note": note}).encode()
-        await producer.send(self.topic, value, application.encode(), partition=0)
+        key = Serialized(application.encode())
+        await producer.send(self.topic, Serialized(value), key, partition=0)
 
     @asynccontextmanager
     async def once(
@@ -118,7 +140,7 @@ class Ledger:
         last = await self.last(application)
         return -1 if last is None else last
 
-    def _consumer(self, isolation_level: str) -> Consumer:
+    def _consumer(self, isolation_level: IsolationLevel) -> Consumer:
         return Consumer(
             self._bootstrap,
             settings=self._settings,

@@ -8,7 +8,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
-    from semel.client.machines.accumulator import Batch
+    from semel.client.cluster import Cluster
+    from semel.client.machines.accumulator import Accumulator, Batch
     from semel.client.machines.types import TopicPartition
 
 
@@ -118,18 +119,18 @@ class ProducerMeter:
         "commits",
         "deliveries",
         "errors",
-        "failed",
         "records",
         "requests",
         "retries",
         "splits",
+        "started_ms",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: float) -> None:
+        self.started_ms = now_ms
         self.records = 0
         self.bytes = 0
         self.batches = 0
-        self.failed = 0
         self.retries = 0
         self.splits = 0
         self.aborted = 0
@@ -143,6 +144,27 @@ class ProducerMeter:
         self.records += batch.count
         self.bytes += len(batch.data or b"")
         self.deliveries.add(now_ms - batch.created_ms)
+
+    def shown(self, accumulator: "Accumulator", cluster: "Cluster") -> ProducerMetrics:
+        return {
+            "uptime_s": (cluster.now_ms() - self.started_ms) / 1000,
+            "records_sent": self.records,
+            "bytes_sent": self.bytes,
+            "batches_sent": self.batches,
+            "records_failed": accumulator.records_failed,
+            "records_buffered": sum(batch.builder.count for batch in accumulator.unsettled()),
+            "bytes_buffered": accumulator.buffered,
+            "batches_retried": self.retries,
+            "batches_split": self.splits,
+            "request_latency_ms": self.requests.shown(),
+            "delivery_latency_ms": self.deliveries.shown(),
+            "transactions_committed": self.commits.count,
+            "transactions_aborted": self.aborted,
+            "commit_latency_ms": self.commits.shown(),
+            "errors": dict(self.errors),
+            "connections": cluster.open_connections,
+            "connections_failed": cluster.failed_connections,
+        }
 
 
 class ConsumerMeter:

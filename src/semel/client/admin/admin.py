@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 class Admin(TopicAdministration, GroupAdministration, TransactionAdministration, Lifetime):
     """Looks at and changes topics, groups and transactions."""
 
+    settings: ClientSettings
+    """All settings as they are in force."""
+
     def __init__(
         self,
         bootstrap_servers: Servers | Mapping[str, Any] | None = None,
@@ -36,6 +39,7 @@ class Admin(TopicAdministration, GroupAdministration, TransactionAdministration,
         self.settings = ClientSettings.of(bootstrap_servers, settings, **given)
 
     async def start(self) -> None:
+        """Connects. A `with` block does it too."""
         self._cluster = Cluster(self.settings, creates_topics=False)
         try:
             await self._cluster.refresh()
@@ -44,4 +48,5 @@ class Admin(TopicAdministration, GroupAdministration, TransactionAdministration,
             raise
 
     async def close(self) -> None:
+        """Disconnects."""
         await self._cluster.close()

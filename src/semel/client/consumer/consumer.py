@@ -83,7 +83,7 @@ class Consumer(Inquiries[K, V], Lifetime):
         self._buffer = deque()
 
     async def start(self) -> None:
-        """Connects. `async with` does it too."""
+        """Connects. A `with` block does it too."""
         if self._started:
             return
         settings = self.settings

@@ -22,7 +22,8 @@ class ConnectionKeywords(TypedDict, total=False):
     client_id: str
     """The name under which brokers log and count this client. Default: `'semel'`."""
     request_timeout_ms: int
-    """How long one request may go unanswered before its connection is given up. Default: `30_000`."""
+    """How long one request may go unanswered before its connection is given up. Default:
+    `30_000`."""
     socket_connection_setup_timeout_ms: int
     """How long opening one connection may take. Default: `10_000`."""
     security_protocol: SecurityProtocol
@@ -30,17 +31,18 @@ class ConnectionKeywords(TypedDict, total=False):
     ssl_context: ssl.SSLContext | None
     """A context made by hand, in place of all other `ssl_` settings. Default: `None`."""
     ssl_cafile: str | None
-    """A PEM file of the authorities that brokers' certificates are checked against; without it the
-    system's. Default: `None`."""
+    """A PEM file of the authorities that brokers' certificates are checked against; without it
+    the system's. Default: `None`."""
     ssl_certfile: str | None
-    """A PEM file with this client's own certificate, and with its key unless `ssl_keyfile` has it.
-    Default: `None`."""
+    """A PEM file with this client's own certificate, and with its key unless `ssl_keyfile` has
+    it. Default: `None`."""
     ssl_keyfile: str | None
     """A PEM file with the key of this client's certificate. Default: `None`."""
     ssl_password: str | None
     """The password of that key. Default: `None`."""
     ssl_check_hostname: bool
-    """Whether a broker's certificate must be for the host that was connected to. Default: `True`."""
+    """Whether a broker's certificate must be for the host that was connected to. Default:
+    `True`."""
     sasl_mechanism: SaslMechanism
     """How this client proves who it is, where `security_protocol` says SASL. Default: `'PLAIN'`."""
     sasl_username: str
@@ -122,9 +124,9 @@ class ConsumerKeywords(ClientKeywords, total=False):
     raises. Kafka's default is `latest`, which skips what was written before. Default:
     `'earliest'`."""
     enable_auto_commit: bool
-    """Whether positions are committed in the background. Kafka's default differs: what was polled
-    would count as done before it is, and a crash would lose it. Call `commit`, or commit
-    offsets within a transaction. Default: `False`."""
+    """Whether positions are committed in the background. Kafka's default differs: what was
+    polled would count as done before it is, and a crash would lose it. Call `commit`, or
+    commit offsets within a transaction. Default: `False`."""
     auto_commit_interval_ms: int
     """How often, where `enable_auto_commit` is set. Default: `5_000`."""
     fetch_min_bytes: int
@@ -142,8 +144,8 @@ class ConsumerKeywords(ClientKeywords, total=False):
     max_poll_interval_ms: int
     """A member that does not poll for so long leaves the group. Default: `300_000`."""
     session_timeout_ms: int
-    """A member that is not heard of for so long is thrown out (group_protocol `classic`). Default:
-    `45_000`."""
+    """A member that is not heard of for so long is thrown out (group_protocol `classic`).
+    Default: `45_000`."""
     heartbeat_interval_ms: int
     """How often a member is heard of (group_protocol `classic`). Default: `3_000`."""
     partition_assignment_strategy: str | Sequence[str]
@@ -189,8 +191,8 @@ class TransactKeywords(ClientKeywords, total=False):
     max_poll_interval_ms: int
     """A member that does not poll for so long leaves the group. Default: `300_000`."""
     session_timeout_ms: int
-    """A member that is not heard of for so long is thrown out (group_protocol `classic`). Default:
-    `45_000`."""
+    """A member that is not heard of for so long is thrown out (group_protocol `classic`).
+    Default: `45_000`."""
     heartbeat_interval_ms: int
     """How often a member is heard of (group_protocol `classic`). Default: `3_000`."""
     partition_assignment_strategy: str | Sequence[str]
