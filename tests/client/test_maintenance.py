@@ -191,6 +191,8 @@ async def test_the_loop_of_the_notes_loses_nothing_and_doubles_nothing_through_i
         for number in range(total):
             await producer.send("in", b"%d" % number, b"%d" % number)
     done = asyncio.Event()
+    seen: list[int] = []
+    progress = asyncio.Condition()
 
     async def member(name: str, most: int | None) -> None:
         given = {"max_poll_records": 20, "heartbeat_interval_ms": 200, "session_timeout_ms": 6_000}
@@ -206,12 +208,12 @@ async def test_the_loop_of_the_notes_loses_nothing_and_doubles_nothing_through_i
                     batches.stop()
 
     async def kill_twice() -> None:
-        for _ in range(2):
-            await asyncio.sleep(0.3)
+        for reached in (total // 6, total // 2):
+            async with progress:
+                await progress.wait_for(lambda reached=reached: len(seen) >= reached)
             await restart(mortal)
 
-    async def watch() -> list[int]:
-        seen: list[int] = []
+    async def watch() -> None:
         async with Consumer(
             mortal.bootstrap,
             auto_offset_reset="earliest",
@@ -221,12 +223,13 @@ async def test_the_loop_of_the_notes_loses_nothing_and_doubles_nothing_through_i
             places = [TopicPartition("out", 0), TopicPartition("out", 1)]
             consumer.assign(places)
             while len(seen) < total:
-                seen += [int(record.value or b"") for record in await consumer.poll(500)]
-            return seen
+                seen.extend(int(record.value or b"") for record in await consumer.poll(500))
+                async with progress:
+                    progress.notify_all()
 
     members = [asyncio.create_task(member(f"{uuid.uuid4()}", most)) for most in (100, None, None)]
     killer = asyncio.create_task(kill_twice())
-    seen = await watch()
+    await watch()
     await killer
     done.set()
     for task in members:

@@ -78,7 +78,8 @@ def _tells_errors(owner: type[Message], element: str) -> bool:
 
 
 def _counterpart(asked: Any, element: type[Struct], version: int) -> list[Any]:
-    """What in the request the response's list of `element` answers, entry by entry."""
+    """What in the request the response's list of `element` answers, entry by entry: what is in the
+    likest lists, or else in those inside them (AlterReplicaLogDirs lists topics below paths)."""
     lists = [
         getattr(asked, name) or []
         for name, field in getattr(asked, "FIELDS", {}).items()
@@ -86,11 +87,11 @@ def _counterpart(asked: Any, element: type[Struct], version: int) -> list[Any]:
     ]
     scores = [_likeness(items[0], element) if items else 0 for items in lists]
     best = max(scores, default=0)
+    if best == 0:
+        inner = (_counterpart(item, element, version) for items in lists for item in items)
+        return [found for founds in inner for found in founds]
     return [
-        item
-        for items, score in zip(lists, scores, strict=True)
-        if score == best > 0
-        for item in items
+        item for items, score in zip(lists, scores, strict=True) if score == best for item in items
     ]
 
 

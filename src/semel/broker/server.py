@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from semel.broker.addresses import Address, parse_listener
 from semel.broker.catalog.catalog import Catalog
+from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from semel.broker.directory import DataDirectory
 from semel.broker.dispatch import Dispatcher
 from semel.broker.settings.settings import Settings
@@ -37,7 +38,7 @@ PARTS = {
 }
 #: Coordinators start with the broker if they have a past (their topic is there), and otherwise when
 #: first asked: their machines are half of what a broker loads.
-COORDINATORS = {"transactions": "__transaction_state", "groups": "__consumer_offsets"}
+COORDINATORS = {"transactions": TRANSACTION_STATE, "groups": CONSUMER_OFFSETS}
 
 
 class Broker:

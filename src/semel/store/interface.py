@@ -49,7 +49,8 @@ class LogConfig:
     max_message_bytes: int = 1048588
 
     roll_ms: int = field(init=False)
-    """The active segment is never compacted, so it must not outlive the compaction lag."""
+    """After this long a segment is closed: only closed ones are compacted, so it must not outlive
+    the compaction lag (Kafka's LogConfig.maxSegmentMs)."""
 
     def __post_init__(self) -> None:
         roll_ms = self.segment_ms

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from semel.broker.catalog.catalog import INTERNAL_TOPICS
+from semel.broker.catalog.internal_topics import INTERNAL_TOPICS
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
 from semel.broker.replies import fenced_for, when, when_all

@@ -12,8 +12,9 @@ from __future__ import annotations
 from inspect import isawaitable
 from typing import Any, NamedTuple
 
+from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS
 from semel.broker.context import Context
-from semel.broker.coordinators.groups import TOPIC, settled
+from semel.broker.coordinators.groups import settled
 from semel.core.groups.commands import OffsetToCommit, TxnOffsetCommit
 from semel.core.groups.replies import CommitReply
 from semel.core.partition.admission import Refusal
@@ -134,7 +135,7 @@ def _commit(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
-        [(TOPIC, partition.index)],
+        [(CONSUMER_OFFSETS, partition.index)],
         version=_PRODUCE_VERSION_OF.get(version, _OLD_PRODUCE_VERSION),
         add=version >= IMPLICIT_ADDING_SINCE,
     )

@@ -160,20 +160,3 @@ def _check_together(config: TopicConfig) -> None:
             f"conflict topic config setting min.compaction.lag.ms ({least}) > "
             f"max.compaction.lag.ms ({most})"
         )
-
-
-def internal_topic(settings: Settings, name: str) -> tuple[int, dict[str, str]]:
-    """Partition count and configs of an internal topic, as Kafka makes them on first use."""
-    prefix = {
-        "__consumer_offsets": "offsets.topic",
-        "__transaction_state": "transaction.state.log",
-    }[name]
-    configs = {
-        "cleanup.policy": "compact",
-        "compression.type": "producer" if prefix == "offsets.topic" else "uncompressed",
-        "segment.bytes": str(settings[f"{prefix}.segment.bytes"]),
-    }
-    if prefix == "transaction.state.log":
-        configs["min.insync.replicas"] = str(settings["transaction.state.log.min.isr"])
-        configs["unclean.leader.election.enable"] = "false"
-    return settings[f"{prefix}.num.partitions"], configs

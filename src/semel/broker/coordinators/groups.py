@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS
 from semel.broker.coordinators.joining import Joining
 from semel.broker.coordinators.runtime import Shard
 from semel.broker.coordinators.shards import ShardLoader
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
     from semel.broker.context import Context
     from semel.broker.server import Broker
 
-TOPIC = "__consumer_offsets"
-
 
 class Waiting(NamedTuple):
     """A request that waits for other members, and how its response is made of the reply."""
@@ -81,7 +80,7 @@ class Groups:
         self._refresh_topics()
         self.broker.catalog.listeners.append(self)
         self.broker.settings.observers.append(self._settings_changed)
-        topic = self.broker.catalog.topics.get(TOPIC)
+        topic = self.broker.catalog.topics.get(CONSUMER_OFFSETS)
         if topic is not None:
             self._make_shards(topic)
             self.broker.spawn(self._loader.load_all(self.shards))
@@ -124,16 +123,7 @@ class Groups:
         return shard if shard.machine is not None else self._loader.loaded(shard)
 
     def ensure_topic(self) -> Topic:
-        settings = self.broker.settings
-        return self.broker.catalog.ensure_topic(
-            TOPIC,
-            settings["offsets.topic.num.partitions"],
-            {
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                "segment.bytes": str(settings["offsets.topic.segment.bytes"]),
-            },
-        )
+        return self.broker.catalog.ensure_internal_topic(CONSUMER_OFFSETS)
 
     def submit(self, group_id: str, command: Any, guard: Any = None) -> Any:
         """The reply, or a future of it."""
@@ -214,7 +204,7 @@ class Groups:
         offsets that waited for it count, or go."""
         if not 0 <= partition < len(self.shards):
             return Refusal(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {TOPIC}-{partition}."
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {CONSUMER_OFFSETS}-{partition}."
             )
         return self._loader.loaded(self.shards[partition]).append_marker(
             producer_id, epoch, commit, coordinator_epoch, version
@@ -296,14 +286,14 @@ class Groups:
 
     def topic_created(self, topic: Topic) -> None:
         self._topics_changed()
-        if topic.name == TOPIC:
+        if topic.name == CONSUMER_OFFSETS:
             self._make_shards(topic)  # brand-new and empty: loaded when first asked
 
     def partitions_added(self, topic: Topic, first: int) -> None:
         self._topics_changed()
 
     def topic_deleted(self, topic: Topic) -> None:
-        if topic.name == TOPIC:
+        if topic.name == CONSUMER_OFFSETS:
             for shard in self.shards:
                 shard.unload()
                 self._forget_waiting(shard, ErrorCode.NOT_COORDINATOR)

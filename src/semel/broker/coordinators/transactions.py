@@ -15,6 +15,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
+from semel.broker.catalog.internal_topics import TRANSACTION_STATE
 from semel.broker.coordinators.marker_sender import Debt, MarkerSender
 from semel.broker.coordinators.runtime import Shard
 from semel.broker.coordinators.shards import ShardLoader
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("semel.transactions")
 
-TOPIC = "__transaction_state"
 #: How long a completed transaction's last record may wait for the next one of its id, which makes
 #: it unnecessary. A crash before it is written only means that the markers are written once more.
 FLUSH_SECONDS = 0.1
@@ -71,7 +71,7 @@ class Transactions:
 
     def start(self) -> None:
         self.broker.catalog.listeners.append(self)
-        if TOPIC in self.broker.catalog.topics:
+        if TRANSACTION_STATE in self.broker.catalog.topics:
             self._make_shards()
             self.broker.spawn(self._loader.load_all(self.shards))
         self.broker.spawn(self._sweep_timeouts())
@@ -264,7 +264,7 @@ class Transactions:
     # What the catalog tells
 
     def topic_created(self, topic: Topic) -> None:
-        if topic.name == TOPIC:
+        if topic.name == TRANSACTION_STATE:
             self._make_shards()  # brand-new and empty: loaded when first asked
 
     def partitions_added(self, topic: Topic, first: int) -> None:
@@ -272,7 +272,7 @@ class Transactions:
 
     def topic_deleted(self, topic: Topic) -> None:
         """As in Kafka, whoever may delete it may: every transactional id is forgotten with it."""
-        if topic.name == TOPIC:
+        if topic.name == TRANSACTION_STATE:
             for shard in self.shards:
                 shard.unload()
             self.shards = []
@@ -284,21 +284,13 @@ class Transactions:
     # Loading
 
     def _make_topic(self) -> list[Shard]:
-        settings = self.broker.settings
-        self.broker.catalog.ensure_topic(
-            TOPIC,
-            settings["transaction.state.log.num.partitions"],
-            {
-                "cleanup.policy": "compact",
-                "compression.type": "uncompressed",
-                "min.insync.replicas": str(settings["transaction.state.log.min.isr"]),
-                "segment.bytes": str(settings["transaction.state.log.segment.bytes"]),
-            },
-        )
+        self.broker.catalog.ensure_internal_topic(TRANSACTION_STATE)
         return self.shards
 
     def _make_shards(self) -> None:
-        self.shards = [self._new_shard(partition) for partition in self.broker.partitions.of(TOPIC)]
+        self.shards = [
+            self._new_shard(partition) for partition in self.broker.partitions.of(TRANSACTION_STATE)
+        ]
 
     def _new_shard(self, partition: Partition) -> Shard:
         return Shard(
