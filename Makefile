@@ -8,11 +8,13 @@ BIN := $(VENV)/bin
 SHOW := $(VENV)/show
 QUICK := $(VENV)/quick
 READY := $(VENV)/ready
+DOCS := .venv-docs
+DOCS_READY := $(DOCS)/ready
 PYTEST := $(BIN)/pytest
 N ?= 2000
 INTEROP ?= interop
 
-.PHONY: run test quick check format generated interop bench soak sim mutants fuzz clean
+.PHONY: run test quick check format generated interop bench soak sim mutants fuzz docs clean
 
 run: $(SHOW)  ## an exactly-once pipeline on Spark, surviving crashes
 	$(BIN)/semel demo
@@ -62,6 +64,18 @@ mutants: $(READY)  ## break the code on purpose and see what notices
 fuzz: $(READY)  ## a million malformed messages
 	$(BIN)/python tests/wire/fuzz.py --cases 1000000
 
+docs: $(DOCS_READY)  ## the documentation as a site, in build/docs; needs no network once installed
+	$(DOCS)/bin/python -m sphinx -q -W --keep-going -E -b html docs build/docs
+	@echo "Open build/docs/index.html"
+
+# An environment of its own: the site needs neither Spark nor the tests' tools.
+$(DOCS_READY): pyproject.toml requirements-docs.lock
+	@echo "Installing into $(DOCS) (about 130 MB; once)"
+	@$(PYTHON) -m venv $(DOCS)
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.lock
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 $(SHOW): $(VENV)/base requirements-spark.lock
@@ -69,8 +83,8 @@ $(SHOW): $(VENV)/base requirements-spark.lock
 	@$(PIP) -r requirements-spark.lock
 	@touch $@
 
-$(QUICK): $(VENV)/base requirements-dev.lock
-	@$(PIP) -r requirements-dev.lock
+$(QUICK): $(VENV)/base requirements-dev.lock requirements-docs.lock
+	@$(PIP) -r requirements-dev.lock -r requirements-docs.lock
 	@touch $@
 
 $(READY): $(SHOW) $(QUICK)
@@ -85,4 +99,4 @@ $(VENV)/base: pyproject.toml requirements.lock
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-* .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build/docs .mypy_cache .ruff_cache .hypothesis

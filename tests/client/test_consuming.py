@@ -21,6 +21,7 @@ from semel.client import (
     blocking,
     transact,
 )
+from semel.client.machines.ledger import LedgerEntry
 from semel.client.transacting import TransactBatch
 
 MakeTopic = Callable[..., Awaitable[str]]
@@ -320,6 +321,22 @@ async def test_a_topic_that_forgets_is_no_ledger(bootstrap: str, make_topic: Mak
     topic = await make_topic(1, cleanup_policy="delete")
     with pytest.raises(UsageError, match="must be compacted"):
         await Ledger(bootstrap, topic=topic).last("app")
+
+
+async def test_an_application_of_a_spark_query_is_not_taken_for_the_clients(
+    bootstrap: str, unique: str
+) -> None:
+    ledger = Ledger(bootstrap, topic=f"ledger-{unique}")
+    query = LedgerEntry("app", 7, {"query": "q", "start": [], "end": []}, "spark")
+    await ledger.entries()
+    async with Producer(bootstrap, transactional_id=unique) as producer:
+        async with producer.transaction():
+            await producer.send(ledger.topic, query.encode(), query.key)
+        with pytest.raises(UsageError, match="by spark, not by client"):
+            async with ledger.once(producer, "app", 8):
+                raise AssertionError("ran")
+    assert await ledger.entries() == {"app": query}
+    assert await ledger.last("app") == 7
 
 
 async def test_an_administrator_sees_topics_groups_and_transactions(

@@ -20,7 +20,11 @@ NAME_AT = 8
 
 class Context:
     """One per connection and client id. The broker's parts are looked up once, the coordinators
-    when first asked for, for that starts them."""
+    when first asked for, for that starts them.
+
+    `ctx.may("WRITE", "TRANSACTIONAL_ID", "a")` is the one place where access is asked: operation
+    and resource type are Kafka's, in capitals; the one of type CLUSTER is called `kafka-cluster`.
+    """
 
     __slots__ = (
         "body_at",

@@ -4,6 +4,10 @@
         print(broker.bootstrap_servers)
 
 or, without asyncio, `with Broker(data="data") as broker:`, which runs it in a thread of its own.
+
+The order is: settings, the lock of the data directory, `catalog`, `partitions`, the coordinators
+(`transactions`, `groups`), `metrics`, the listener. A part is a class that takes the broker and has
+`start()` and `async stop()`; `start` may use every part before it.
 """
 
 from __future__ import annotations

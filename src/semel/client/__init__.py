@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from semel.client.consumer.consumer import Consumer as Consumer
     from semel.client.consumer.records import ConsumerRecord as ConsumerRecord
     from semel.client.ledger import Ledger as Ledger
+    from semel.client.machines.ledger import LedgerEntry as LedgerEntry
     from semel.client.machines.metadata import Topic as Topic
     from semel.client.machines.types import GroupMetadata as GroupMetadata
     from semel.client.machines.types import Node as Node
@@ -66,6 +67,7 @@ _PUBLIC = {
     "GroupMetadata": "semel.client.machines.types",
     "Lag": "semel.client.admin.groups",
     "Ledger": "semel.client.ledger",
+    "LedgerEntry": "semel.client.machines.ledger",
     "NewTopic": "semel.client.admin.topics",
     "Node": "semel.client.machines.types",
     "OffsetAndMetadata": "semel.client.machines.types",

@@ -151,6 +151,7 @@ class Region:
 
 class Log(ABC):
     """The batches of one partition. Everything is called on the event loop; nothing blocks long.
+    Offsets have no gaps, except after compaction.
 
     `start_offset` is the first readable offset, `next_offset` the one after the last batch.
     `offline` holds the error that took the log down: appends then return broken

@@ -2,7 +2,21 @@
 
 A module defines `API_KEY`, `VERSIONS` (those of `semel.wire.messages.ADVERTISED`) and
 `handle(ctx, request, version)`. It is imported when the first request of its kind arrives. One that
-gains by it has `handle_many(ctx, requests, version)` as well, for requests that came in one go.
+gains by it has `handle_many(ctx, requests, version)` as well: what one connection sent of its kind
+in one go, answered by a list. Nothing is sent, and no other connection is read, before that.
+
+`handle` returns one of
+
+- a response: sent in this turn of the loop, in the order of the requests;
+- a `Future` of a response (the hot paths that wait: Produce under `fsync`, a Fetch that waits for
+  more): later requests of the connection are started meanwhile, answers keep their order;
+- a coroutine (`async def handle`, where speed does not matter): run as a task, and later requests
+  of this connection start when it is done, as in Kafka;
+- `None`: no answer (Produce with acks 0).
+
+An exception is answered with UNKNOWN_SERVER_ERROR in the response's own shape, and logged; handlers
+need no `try`. `broker.failures.ApiError(code, message)`, raised anywhere below a handler, is
+answered with that code in every error field of the response.
 """
 
 from __future__ import annotations

@@ -58,7 +58,8 @@ class Topic:
 
 
 class Listener(Protocol):
-    """Hears of changes in the same turn of the loop, after they are durable."""
+    """Hears of changes in the same turn of the loop, after they are durable. What there was before
+    it began to listen it reads from `catalog.topics`."""
 
     def topic_created(self, topic: Topic) -> None: ...
     def partitions_added(self, topic: Topic, first: int) -> None: ...

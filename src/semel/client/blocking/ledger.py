@@ -6,15 +6,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from semel.client.blocking.loop import inside, run
-from semel.client.ledger import DEFAULT_TOPIC
 from semel.client.ledger import Ledger as AsyncioLedger
+from semel.client.machines.ledger import LEDGER_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any, Unpack
 
     from semel.client.blocking.producer import Producer
-    from semel.client.ledger import Entry
+    from semel.client.machines.ledger import LedgerEntry
     from semel.client.settings import Servers
     from semel.client.settings.keywords import ClientKeywords
 
@@ -26,7 +26,7 @@ class Ledger:
         self,
         bootstrap_servers: Servers | Mapping[str, Any] | None = None,
         *,
-        topic: str = DEFAULT_TOPIC,
+        topic: str = LEDGER_TOPIC,
         timeout_ms: float = 60000,
         settings: Mapping[str, Any] | None = None,
         **given: Unpack[ClientKeywords],
@@ -37,7 +37,7 @@ class Ledger:
             bootstrap_servers, topic=topic, timeout_ms=timeout_ms, settings=settings, **given
         )
 
-    def entries(self) -> dict[str, Entry]:
+    def entries(self) -> dict[str, LedgerEntry]:
         """The last committed entry of every application.
 
         Reads up to the end of the log as it is now, and waits for transactions that are open

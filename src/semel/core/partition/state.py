@@ -1,6 +1,7 @@
 """Everything a partition knows beside its bytes: producers, open and aborted transactions.
 
-The shape of every machine here: look (decide) without touching, append, apply. `replay` applies a
+Look (`look_batch`, `look_internal`, `look_marker`) without touching, append, then `apply_batch` or
+`apply_marker`: nothing changes before its bytes are in the log. `replay` applies a
 batch read back from the log: the state replayed from any prefix of a log is the one that wrote it.
 """
 
