@@ -58,11 +58,8 @@ class SimulatedBroker(Broker):
         self.loop = asyncio.get_running_loop()
         self.gone: asyncio.Future[None] = self.loop.create_future()
         self.catalog.open()
-        self.partitions = UnreliablePartitions(self)
-        self.partitions.start()
-        for part, topic in COORDINATORS.items():
-            if topic in self.catalog.topics and part not in vars(self):
-                self._start_part(part)
+        self.partitions = self._begin(UnreliablePartitions(self))
+        self._start_coordinators()
 
     def now_ms(self) -> int:  # type: ignore[override]
         return FIRST_MS + int(self.loop.time() * 1000)
