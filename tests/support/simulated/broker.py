@@ -63,11 +63,8 @@ class SimulatedBroker(Broker):
         self.gone: asyncio.Future[None] = self.loop.create_future()
         self.shares = Shares(1_000, 1_000)
         self.catalog.open()
-        self.partitions = UnreliablePartitions(self)
-        self.partitions.start()
-        for part, topic in COORDINATORS.items():
-            if topic in self.catalog.topics and part not in vars(self):
-                self._start_part(part)
+        self.partitions = self._begin(UnreliablePartitions(self))
+        self._start_coordinators()
 
     def now_ms(self) -> int:  # type: ignore[override]
         return FIRST_MS + int(self.loop.time() * 1000)
