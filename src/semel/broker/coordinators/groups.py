@@ -23,6 +23,7 @@ from semel.core.groups.commands import (
     ListGroups,
     Loaded,
     RegexesResolved,
+    SettingsChanged,
     Tick,
     TopicsChanged,
 )
@@ -229,6 +230,8 @@ class Groups:
             case ResolveRegexes():
                 self._resolve(shard, effect)
             case StartTimers():
+                # What changed while it was loaded, it could not be told.
+                shard.submit(SettingsChanged(self.settings))
                 shard.submit(TopicsChanged(self._topics))
                 shard.submit(Loaded())
                 self._arm(shard)
@@ -341,8 +344,7 @@ class Groups:
     def _settings_changed(self) -> None:
         self.settings = group_settings(self.broker)
         for shard in self.shards:
-            if isinstance(shard.machine, GroupCoordinator):
-                shard.machine.state.settings = self.settings
+            shard.submit(SettingsChanged(self.settings))
 
 
 def group_settings(broker: Broker) -> GroupSettings:
