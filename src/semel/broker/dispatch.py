@@ -12,7 +12,8 @@ import asyncio
 import logging
 import struct
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from types import CoroutineType
+from typing import TYPE_CHECKING
 
 from semel.broker import api
 from semel.broker.context import NAME_AT, Context
@@ -87,7 +88,7 @@ class Dispatcher:
             route = self.routes[start]
             if route is None:
                 return self._refuse(connection, frame)
-            ctx = connection.state
+            ctx: Context | None = connection.state
             if ctx is None or not frame.startswith(ctx.client_name, NAME_AT):
                 ctx = self._meet(connection, frame)
             request = route.read(frame, ctx.body_at)
@@ -166,12 +167,16 @@ class Dispatcher:
         route: Route,
         correlation_id: int,
         request: Message,
-        answer: Any,
+        answer: api.Answer,
     ) -> None:
         """Keep the answer's place; a coroutine holds back the requests after it."""
-        is_future = asyncio.isfuture(answer)
-        slot = connection.reserve(exclusive=not is_future)
-        future = answer if is_future else self.broker.loop.create_task(answer)
+        future: asyncio.Future[Message | None]
+        if isinstance(answer, asyncio.Future):
+            slot, future = connection.reserve(), answer
+        else:
+            assert isinstance(answer, CoroutineType), f"{answer!r} does not answer {route.api_key}"
+            slot = connection.reserve(exclusive=True)
+            future = self.broker.loop.create_task(answer)
         future.add_done_callback(
             lambda done: self._finish(slot, route, correlation_id, request, done)
         )
@@ -182,7 +187,7 @@ class Dispatcher:
         route: Route,
         correlation_id: int,
         request: Message,
-        done: asyncio.Future[Any],
+        done: asyncio.Future[Message | None],
     ) -> None:
         if slot.connection.closed:
             done.cancelled() or done.exception()  # looked at, or asyncio complains about it

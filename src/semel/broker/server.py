@@ -55,6 +55,7 @@ class Part(Protocol):
 
 
 P = TypeVar("P", bound=Part)
+T = TypeVar("T")
 
 
 class Broker:
@@ -74,7 +75,7 @@ class Broker:
         *,
         host: str | None = None,
         port: int | None = None,
-        settings: Mapping[str, Any] | None = None,
+        settings: Mapping[str, object] | None = None,
     ) -> None:
         given = dict(settings or {})
         if host is not None or port is not None or "listeners" not in given:
@@ -177,14 +178,14 @@ class Broker:
         self.catalog.close()
         self._directory.unlock()
 
-    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run in the background until done or the broker stops; a failure is logged."""
         task = self.loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._task_done)
         return task
 
-    def _task_done(self, task: asyncio.Task[Any]) -> None:
+    def _task_done(self, task: asyncio.Task[object]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (problem := task.exception()) is not None:
             log.error("a background task failed", exc_info=problem)

@@ -33,6 +33,7 @@ from semel.core.groups.encoding import GroupCodec
 from semel.core.groups.replies import (
     LATER,
     Answer,
+    Effect,
     HeartbeatReply,
     ListedGroup,
     Refused,
@@ -223,7 +224,7 @@ class Groups:
 
     # Effects
 
-    def _run(self, shard: GroupShard, effect: Any) -> None:
+    def _run(self, shard: GroupShard, effect: Effect) -> None:
         match effect:
             case Answer(request_id, reply):
                 self._answer(request_id, reply)
@@ -236,7 +237,7 @@ class Groups:
                 shard.submit(Loaded())
                 self._arm(shard)
 
-    def _answer(self, request_id: int, reply: Any) -> None:
+    def _answer(self, request_id: int, reply: object) -> None:
         waiting = self._waiting.pop(request_id, None)
         if waiting is not None and not waiting.future.done():
             waiting.future.set_result(waiting.respond(reply))

@@ -8,8 +8,6 @@ absent members.
 # ruff: noqa: E501  (a table reads best with a row on a line)
 from __future__ import annotations
 
-from typing import Any
-
 from semel.broker.settings.definitions import (
     CLUSTER_WIDE,
     READ_ONLY,
@@ -17,6 +15,7 @@ from semel.broker.settings.definitions import (
     Kind,
     Setting,
     Table,
+    Value,
     any_of,
     at_least,
     between,
@@ -43,7 +42,7 @@ ONE_NODE = Allowed(
 def _setting(
     name: str,
     kind: Kind,
-    default: Any,
+    default: Value,
     allowed: Allowed | None,
     doc: str,
     update: str = READ_ONLY,
