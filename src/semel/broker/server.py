@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 from semel.broker.addresses import Address, parse_listener
 from semel.broker.catalog.catalog import Catalog
 from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from semel.broker.descriptors import share_out
 from semel.broker.directory import DataDirectory
 from semel.broker.dispatch import Dispatcher
 from semel.broker.settings.settings import Settings
@@ -109,6 +110,7 @@ class Broker:
             raise RuntimeError("A broker starts once: make a new one on the same directory.")
         self.loop = asyncio.get_running_loop()
         self._directory.lock()
+        self.shares = share_out()
         try:
             self.catalog.open()
             self._start_partitions()
@@ -226,7 +228,7 @@ class Broker:
         settings = self.settings
         limits = self._listener.limits
         limits.max_frame_size = settings["socket.request.max.bytes"]
-        limits.max_connections = settings["max.connections"]
+        limits.max_connections = min(settings["max.connections"], self.shares.connections)
         limits.max_connections_per_address = settings["max.connections.per.ip"]
         limits.max_waiting = settings["queued.max.requests"]
         limits.idle_seconds = settings["connections.max.idle.ms"] / 1000
