@@ -23,6 +23,7 @@ from semel.wire.frames import (
     Frame,
     encode_response,
     peek_request,
+    request_checker,
     request_reader,
     response_writer,
 )
@@ -107,6 +108,20 @@ class Dispatcher:
         if answer is not None:
             self._answer_later(connection, route, correlation_id, request, answer)
         return None
+
+    def receive_large(self, connection: Connection, frame: bytearray) -> Frame | None:
+        """As `receive`, of a frame large enough to hold more than we serve at once: what it asks
+        for is counted first."""
+        try:
+            _, body_at = peek_request(frame)
+            route = self.routes[read_start(frame)[0]]
+            if route is not None:
+                check = request_checker(route.api_key, route.version)
+                check(frame, body_at, self.broker.settings["request.max.elements"])
+        except (ProtocolError, struct.error) as problem:
+            connection.close(f"malformed request: {problem}")
+            return None
+        return self.receive(connection, frame)
 
     def _gather(self, ctx: Context, route: Route, correlation_id: int, request: Message) -> bool:
         """Whether the request is answered together with its like; what is not is answered first."""

@@ -97,7 +97,10 @@ class Broker:
         self._directory = DataDirectory(self.data)
         self._dispatcher = Dispatcher(self)
         self._listener = Listener(
-            self._dispatcher.receive, ListenerLimits(), self._dispatcher.finish
+            self._dispatcher.receive,
+            ListenerLimits(),
+            self._dispatcher.finish,
+            self._dispatcher.receive_large,
         )
         self._started: list[Part] = []
         self._stopped = False
@@ -227,7 +230,7 @@ class Broker:
     def _set_limits(self) -> None:
         settings = self.settings
         limits = self._listener.limits
-        limits.max_frame_size = settings["socket.request.max.bytes"]
+        limits.set_max_frame_size(settings["socket.request.max.bytes"])
         limits.max_connections = min(settings["max.connections"], self.shares.connections)
         limits.max_connections_per_address = settings["max.connections.per.ip"]
         limits.max_waiting = settings["queued.max.requests"]
