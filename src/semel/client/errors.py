@@ -6,7 +6,7 @@ Each says what happened, why, and what to do; `code` is Kafka's, where a broker 
 from semel.client.machines.fetching import Truncation
 from semel.client.machines.transactions import NotAllowed
 from semel.client.machines.types import Failure
-from semel.wire.errors import ErrorCode, Kind
+from semel.wire.errors import ErrorCode, ErrorKind
 
 
 class ClientError(Exception):
@@ -53,16 +53,16 @@ class UsageError(FatalError):
     """A call in the wrong order, or a setting that makes no sense."""
 
 
-_KINDS: dict[Kind, type[ClientError]] = {
-    Kind.RETRIABLE: RetriableError,
-    Kind.ABORTABLE: AbortableError,
-    Kind.FATAL: FatalError,
+_KINDS: dict[ErrorKind, type[ClientError]] = {
+    ErrorKind.RETRIABLE: RetriableError,
+    ErrorKind.ABORTABLE: AbortableError,
+    ErrorKind.FATAL: FatalError,
 }
 
 
 def error_of(failure: Failure) -> ClientError:
     """The exception for a failure that the core decided on."""
-    if failure.kind is Kind.FATAL and failure.code is ErrorCode.PRODUCER_FENCED:
+    if failure.kind is ErrorKind.FATAL and failure.code is ErrorCode.PRODUCER_FENCED:
         return FencedError(str(failure), failure.code)
     return _KINDS.get(failure.kind, FatalError)(str(failure), failure.code)
 

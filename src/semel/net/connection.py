@@ -41,7 +41,7 @@ LINGER_SECONDS = 0.2
 read_length = struct.Struct(">i").unpack_from
 
 
-class Limits(Protocol):
+class ConnectionLimits(Protocol):
     max_frame_size: int
     max_waiting: int
 
@@ -60,7 +60,7 @@ class Host(Protocol):
     finish: Callable[[], None]
 
     @property
-    def limits(self) -> Limits: ...
+    def limits(self) -> ConnectionLimits: ...
     def forget(self, connection: Connection) -> None: ...
 
 

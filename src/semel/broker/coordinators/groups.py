@@ -32,7 +32,7 @@ from semel.core.groups.replies import (
     Answer,
     ErrorReply,
     ListedGroup,
-    Refused,
+    RequestRefused,
     ResolveRegexes,
     StartTimers,
 )
@@ -249,7 +249,7 @@ class Groups:
         for regex in sorted(order.regexes):
             try:
                 matches = compile_regex(regex).fullmatch
-            except Refused:
+            except RequestRefused:
                 continue  # from a log written by somebody more generous
             resolved.append((regex, frozenset(name for name in visible if matches(name))))
         shard.submit(RegexesResolved(order.group_id, tuple(resolved), self._topics.version))

@@ -14,8 +14,8 @@ from semel.broker.settings.definitions import (
     CLUSTER_WIDE,
     READ_ONLY,
     Allowed,
-    Kind,
     Setting,
+    SettingType,
     Table,
     any_of,
     at_least,
@@ -25,13 +25,13 @@ from semel.broker.settings.definitions import (
 from semel.broker.settings.of_topics import COMPRESSIONS, GZIP_LEVELS, NEVER_MS
 
 BOOLEAN, DOUBLE, INT, LIST, LONG, SHORT, STRING = (
-    Kind.BOOLEAN,
-    Kind.DOUBLE,
-    Kind.INT,
-    Kind.LIST,
-    Kind.LONG,
-    Kind.SHORT,
-    Kind.STRING,
+    SettingType.BOOLEAN,
+    SettingType.DOUBLE,
+    SettingType.INT,
+    SettingType.LIST,
+    SettingType.LONG,
+    SettingType.SHORT,
+    SettingType.STRING,
 )
 UNLIMITED = 2**31 - 1
 MINUTES_MS, HOURS_MS = 60_000, 3_600_000
@@ -42,7 +42,7 @@ ONE_NODE = Allowed(
 
 def _setting(
     name: str,
-    kind: Kind,
+    kind: SettingType,
     default: Any,
     allowed: Allowed | None,
     doc: str,

@@ -14,14 +14,14 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from semel.client.cluster import Cluster
-from semel.client.consumer.classic_group import ClassicGroup
-from semel.client.consumer.consumer_group import ConsumerGroup
+from semel.client.consumer.classic_group import ClassicGroupClient
+from semel.client.consumer.consumer_group import ConsumerGroupClient
 from semel.client.consumer.fetcher import ConsumerRecord, Fetcher
-from semel.client.consumer.group import Group, Listeners, Partitions
+from semel.client.consumer.group import GroupClient, Listeners, Partitions
 from semel.client.consumer.positions import Positions
 from semel.client.errors import ClientError, UsageError
 from semel.client.lifetime import Lifetime
-from semel.client.machines.fetching import EARLIEST, LATEST, PartitionState, Reset
+from semel.client.machines.fetching import EARLIEST, LATEST, Reset, TopicPartitionState
 from semel.client.machines.patience import Deadline
 from semel.client.machines.subscription import Subscription
 from semel.client.machines.types import GroupMetadata, OffsetAndMetadata, TopicPartition
@@ -35,7 +35,10 @@ T = TypeVar("T")
 # What an application may want to do when its partitions change.
 RebalanceListener = Callable[[Partitions], Awaitable[None] | None]
 
-_GROUPS: dict[str, type[Group]] = {"classic": ClassicGroup, "consumer": ConsumerGroup}
+_GROUPS: dict[str, type[GroupClient]] = {
+    "classic": ClassicGroupClient,
+    "consumer": ConsumerGroupClient,
+}
 
 
 def _ignore(_: Partitions) -> None:
@@ -60,13 +63,13 @@ class Consumer(Lifetime):
         **given: Any,
     ) -> None:
         self.settings = ConsumerSettings.of(bootstrap_servers, settings, **given)
-        self._states: dict[TopicPartition, PartitionState] = {}
+        self._states: dict[TopicPartition, TopicPartitionState] = {}
         self._subscription: Subscription | None = None
         self._on_revoked: RebalanceListener = _ignore
         self._on_lost: RebalanceListener = _ignore
         self._on_assigned: RebalanceListener = _ignore
         self._listeners = Listeners(self._revoked, self._lost, self._assigned)
-        self._group: Group | None = None
+        self._group: GroupClient | None = None
         self._started = False
         self._committing: asyncio.Task[None] | None = None
         self._next_auto_commit = 0.0
@@ -265,7 +268,7 @@ class Consumer(Lifetime):
             if self._started:
                 self._fetcher.forget(partition)
         for partition in partitions - self._states.keys():
-            self._states[partition] = PartitionState(partition)
+            self._states[partition] = TopicPartitionState(partition)
 
     # Positions
 
@@ -391,13 +394,13 @@ class Consumer(Lifetime):
 
     # Checks
 
-    def _state(self, partition: tuple[str, int]) -> PartitionState:
+    def _state(self, partition: tuple[str, int]) -> TopicPartitionState:
         state = self._states.get(TopicPartition(*partition))
         if state is None:
             raise UsageError(f"{TopicPartition(*partition)} is not assigned to this consumer")
         return state
 
-    def _need_group(self, operation: str) -> Group:
+    def _need_group(self, operation: str) -> GroupClient:
         if not self.settings.group_id:
             raise UsageError(f"{operation} needs a consumer with a group_id")
         self._need_started()

@@ -26,11 +26,11 @@ from semel.client.lifetime import Lifetime
 from semel.client.machines.accumulator import (
     RECORD_OVERHEAD,
     Accumulator,
-    Batch,
-    Limits,
+    AccumulatorLimits,
     PartitionQueue,
+    ProducerBatch,
 )
-from semel.client.machines.metadata import Topic
+from semel.client.machines.metadata import TopicMetadata
 from semel.client.machines.partitioner import StickyPartition, partition_for_key
 from semel.client.machines.patience import Deadline
 from semel.client.machines.transactions import NotAllowed, State, TransactionManager
@@ -73,7 +73,7 @@ class Delivery:
 
     __slots__ = ("_batch", "_index", "_timestamp")
 
-    def __init__(self, batch: Batch, index: int, timestamp: int) -> None:
+    def __init__(self, batch: ProducerBatch, index: int, timestamp: int) -> None:
         self._batch = batch
         self._index = index
         self._timestamp = timestamp
@@ -92,7 +92,7 @@ class Delivery:
         timestamp = self._timestamp if batch.timestamp < 0 else batch.timestamp
         return RecordMetadata(topic, partition, offset, timestamp)
 
-    def _final(self) -> tuple[Batch, int]:
+    def _final(self) -> tuple[ProducerBatch, int]:
         """The batch that holds the record now: a batch found too large was cut in two."""
         batch, index = self._batch, self._index
         while batch.successors:
@@ -106,7 +106,7 @@ class _Target:
 
     __slots__ = ("known", "queues", "sticky")
 
-    def __init__(self, known: Topic) -> None:
+    def __init__(self, known: TopicMetadata) -> None:
         self.known = known
         self.sticky = StickyPartition()
         self.queues: dict[int, PartitionQueue] = {}
@@ -140,7 +140,7 @@ class Producer(Lifetime):
             raise UsageError(str(error)) from None
         self._cluster = Cluster(settings)
         self._accumulator = Accumulator(
-            Limits(
+            AccumulatorLimits(
                 batch_size=settings.batch_size,
                 linger_ms=settings.linger_ms,
                 buffer_memory=settings.buffer_memory,
@@ -366,7 +366,7 @@ class Producer(Lifetime):
             enqueue=self._enqueue,
         )
 
-    async def _enqueue(self, partition: TopicPartition, builder: BatchBuilder) -> Batch:
+    async def _enqueue(self, partition: TopicPartition, builder: BatchBuilder) -> ProducerBatch:
         self._need_started()
         if self._transactional:
             self._join_transaction(partition)
@@ -452,7 +452,7 @@ class Producer(Lifetime):
         )
 
 
-async def _delivered(batch: Batch) -> None:
+async def _delivered(batch: ProducerBatch) -> None:
     """Waits for a batch, or for those it was cut into; raises why one failed."""
     if not batch.settled:
         await _settling(batch)
@@ -462,7 +462,7 @@ async def _delivered(batch: Batch) -> None:
         raise error_of(batch.failure)
 
 
-def _settling(what: Batch | Pending) -> asyncio.Future[bool]:
+def _settling(what: ProducerBatch | Pending) -> asyncio.Future[bool]:
     """A future for something that settles: True when it has."""
     waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
@@ -474,7 +474,7 @@ def _settling(what: Batch | Pending) -> asyncio.Future[bool]:
     return waiter
 
 
-async def _settled(what: Batch | Pending, deadline: Deadline) -> bool:
+async def _settled(what: ProducerBatch | Pending, deadline: Deadline) -> bool:
     """Whether it settles before the deadline. Cheaper than `asyncio.timeout`, for every commit."""
     waiter = _settling(what)
 

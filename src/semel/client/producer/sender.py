@@ -12,9 +12,9 @@ from typing import Any
 
 from semel.client.cluster import Cluster
 from semel.client.errors import RetriableError
-from semel.client.machines.accumulator import Accumulator, Batch
-from semel.client.machines.delivery import STALE_METADATA, Outcome, judge_produce
-from semel.client.machines.transactions import State, TransactionalRequest, TransactionManager
+from semel.client.machines.accumulator import Accumulator, ProducerBatch
+from semel.client.machines.delivery import STALE_METADATA, ProduceVerdict, judge_produce
+from semel.client.machines.transactions import State, TransactionManager, TxnRequestHandler
 from semel.client.machines.types import NO_PRODUCER, Failure, Node, TopicPartition
 from semel.client.settings import ProducerSettings
 from semel.net.client_connection import (
@@ -23,7 +23,7 @@ from semel.net.client_connection import (
     ConnectionLost,
     VersionMismatch,
 )
-from semel.wire.errors import ErrorCode, Kind, ProtocolError
+from semel.wire.errors import ErrorCode, ErrorKind, ProtocolError
 from semel.wire.frames import Pieces
 from semel.wire.messages.end_txn import EndTxnRequest
 from semel.wire.messages.init_producer_id import InitProducerIdRequest
@@ -73,7 +73,7 @@ class Sender:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        closed = Failure(Kind.FATAL, "the producer was closed")
+        closed = Failure(ErrorKind.FATAL, "the producer was closed")
         self.manager.close(closed)
         for batch in self.accumulator.unsettled():
             batch.settle(closed)
@@ -121,7 +121,7 @@ class Sender:
                 self._drop_unsent(self.manager.failure)
         for batch in self.accumulator.expired(now_ms):
             failure = Failure(
-                Kind.RETRIABLE,
+                ErrorKind.RETRIABLE,
                 f"a batch for {batch.partition} was not delivered within "
                 f"{self.settings.delivery_timeout_ms} ms",
                 ErrorCode.REQUEST_TIMED_OUT,
@@ -131,7 +131,7 @@ class Sender:
             self._tell_of_room()
 
     def abort_unsent(self) -> None:
-        self._drop_unsent(Failure(Kind.ABORTABLE, "the transaction was aborted"))
+        self._drop_unsent(Failure(ErrorKind.ABORTABLE, "the transaction was aborted"))
         self.wake()
 
     def _drop_unsent(self, failure: Failure) -> None:
@@ -160,7 +160,7 @@ class Sender:
         else:
             self._spawn(self._connect_and_ask(request, node))
 
-    def _ask(self, request: TransactionalRequest, connection: ClientConnection) -> None:
+    def _ask(self, request: TxnRequestHandler, connection: ClientConnection) -> None:
         try:
             if request.message_class is InitProducerIdRequest:
                 self._learn_protocol(connection)
@@ -186,7 +186,7 @@ class Sender:
         self.manager.version = 2 if speaks_2 and wanted else 1
         self.manager.can_bump = theirs.get(InitProducerIdRequest.API_KEY, range(0)).stop > 3
 
-    async def _connect_and_ask(self, request: TransactionalRequest, node: Node | None) -> None:
+    async def _connect_and_ask(self, request: TxnRequestHandler, node: Node | None) -> None:
         try:
             if node is not None:
                 connection = await self.cluster.connection(node)
@@ -202,15 +202,15 @@ class Sender:
             return
         self._ask(request, connection)
 
-    def _cannot_ask(self, request: TransactionalRequest, error: Exception) -> None:
-        failure = Failure(Kind.FATAL, str(error))
+    def _cannot_ask(self, request: TxnRequestHandler, error: Exception) -> None:
+        failure = Failure(ErrorKind.FATAL, str(error))
         self.manager.in_flight = None
         self.manager.fail_fatally(failure)
         request.pending.settle(failure)
         self.wake()
 
     def _answered(
-        self, request: TransactionalRequest, answer: Any, lost: ConnectionLost | None
+        self, request: TxnRequestHandler, answer: Any, lost: ConnectionLost | None
     ) -> None:
         if self.closed:
             return
@@ -237,8 +237,8 @@ class Sender:
             for connection in joining:
                 connection.send_joined()
 
-    def _take_batches(self, now_ms: float) -> dict[ClientConnection, list[Batch]]:
-        by_connection: dict[ClientConnection, list[Batch]] = {}
+    def _take_batches(self, now_ms: float) -> dict[ClientConnection, list[ProducerBatch]]:
+        by_connection: dict[ClientConnection, list[ProducerBatch]] = {}
         sizes: dict[ClientConnection, int] = {}
         identity = self.manager.producer if self.idempotent else NO_PRODUCER
         for queue in self.accumulator.sendable(now_ms):
@@ -293,7 +293,7 @@ class Sender:
             self.cluster.metadata.expire()
             await self._refresh_quietly()
         except _FATAL as error:
-            self._give_up_all(Failure(Kind.FATAL, str(error)))
+            self._give_up_all(Failure(ErrorKind.FATAL, str(error)))
         finally:
             self._connecting.discard(node)
             self.wake()
@@ -305,7 +305,7 @@ class Sender:
         except RetriableError:
             await asyncio.sleep(self.cluster.backoff.delay_ms(1, random.random()) / 1000)
 
-    def _produce(self, connection: ClientConnection, batches: list[Batch]) -> None:
+    def _produce(self, connection: ClientConnection, batches: list[ProducerBatch]) -> None:
         by_topic: dict[str, list[ProduceRequest.PartitionProduceData]] = {}
         for batch in batches:
             by_topic.setdefault(batch.partition.topic, []).append(
@@ -340,7 +340,7 @@ class Sender:
         )
 
     def _tell(
-        self, connection: ClientConnection, request: ProduceRequest, batches: list[Batch]
+        self, connection: ClientConnection, request: ProduceRequest, batches: list[ProducerBatch]
     ) -> None:
         with suppress(ConnectionLost):  # acks=0 promises nothing
             connection.tell(request)
@@ -351,7 +351,7 @@ class Sender:
     def _produced(
         self,
         connection: ClientConnection,
-        batches: list[Batch],
+        batches: list[ProducerBatch],
         answer: ProduceResponse,
         lost: ConnectionLost | None,
     ) -> None:
@@ -394,7 +394,7 @@ class Sender:
         }
 
     def _judge(
-        self, batch: Batch, code: ErrorCode, why: str, now_ms: float, base_offset: int = -1
+        self, batch: ProducerBatch, code: ErrorCode, why: str, now_ms: float, base_offset: int = -1
     ) -> None:
         manager, accumulator = self.manager, self.accumulator
         doomed = manager.state in (
@@ -414,15 +414,15 @@ class Sender:
         if code in STALE_METADATA:
             self.cluster.metadata.expire()
             self._connect_later(None)
-        if outcome is Outcome.ACCEPTED:
+        if outcome is ProduceVerdict.ACCEPTED:
             accumulator.accepted(batch, base_offset, -1)
-        elif outcome is Outcome.AGAIN:
+        elif outcome is ProduceVerdict.AGAIN:
             delay = self.cluster.backoff.delay_ms(batch.attempts, random.random())
             accumulator.again(batch, now_ms + delay)
-        elif outcome is Outcome.RENUMBER:
+        elif outcome is ProduceVerdict.RENUMBER:
             accumulator.again(batch, now_ms)
             self._renumber(batch.partition)
-        elif outcome is Outcome.SPLIT and accumulator.split(batch, now_ms):
+        elif outcome is ProduceVerdict.SPLIT and accumulator.split(batch, now_ms):
             pass
         else:
             what = f"a batch for {batch.partition} was not written ({why})"
@@ -443,7 +443,7 @@ class Sender:
         self.accumulator.restart_sequences(partition)
 
     def _batch_failed(self, failure: Failure) -> None:
-        if self.manager.is_transactional or failure.kind is Kind.FATAL:
+        if self.manager.is_transactional or failure.kind is ErrorKind.FATAL:
             self.manager.batch_failed(failure)
 
     def _give_up_all(self, failure: Failure) -> None:
