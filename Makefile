@@ -14,7 +14,7 @@ PYTEST := $(BIN)/pytest
 N ?= 2000
 INTEROP ?= interop
 
-.PHONY: run test quick check format interop bench soak sim mutants fuzz docs clean
+.PHONY: run test quick check format generated interop bench soak sim mutants fuzz docs clean
 
 run: $(SHOW)  ## an exactly-once pipeline on Spark, surviving crashes
 	$(BIN)/semel demo
@@ -36,6 +36,9 @@ check: $(READY)  ## format, lint, types, tidiness and the fast tests, in under a
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+generated: $(READY)  ## write what is made from other files anew: blocking clients, keywords, settings
+	$(BIN)/python -m tools.generate
 
 interop: $(READY)  ## Apache Kafka, its tools, Java and Go clients (Maven and Go fetch them)
 	$(PYTEST) -m "$(INTEROP)" --timeout 300

@@ -27,5 +27,6 @@ def pages(docs: Path) -> dict[str, str]:
 def write_pages(docs: Path) -> None:
     for name, text in pages(docs).items():
         path = docs / f"{name}.md"
+        path.parent.mkdir(exist_ok=True)
         if not path.exists() or path.read_text() != text:
             path.write_text(text)

@@ -11,11 +11,11 @@ from tests.support.brokers.process import SemelProcess
 
 from semel.client import (
     Admin,
-    ClientError,
     Consumer,
     NewTopic,
     Producer,
     RetriableError,
+    SemelError,
     TopicPartition,
     transact,
 )
@@ -159,7 +159,7 @@ async def test_a_commit_without_an_answer_says_so_and_can_be_asked_again(
         mortal.kill()
         with pytest.raises(RetriableError, match="call commit_transaction again"):
             await producer.commit_transaction(timeout_ms=300)
-        with pytest.raises(ClientError, match="call commit_transaction again"):
+        with pytest.raises(SemelError, match="call commit_transaction again"):
             await producer.abort_transaction()
         await asyncio.to_thread(mortal.start)
         await producer.commit_transaction()
@@ -197,7 +197,7 @@ async def test_the_loop_of_the_notes_loses_nothing_and_doubles_nothing_through_i
     async def member(name: str, most: int | None) -> None:
         given = {"max_poll_records": 20, "heartbeat_interval_ms": 200, "session_timeout_ms": 6_000}
         async with transact(
-            mortal.bootstrap, inputs=["in"], group="g", transactional_id=name, **given, **QUICK
+            mortal.bootstrap, inputs=["in"], group_id="g", transactional_id=name, **given, **QUICK
         ) as batches:
             moved = 0
             async for batch in batches:

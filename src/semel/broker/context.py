@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from semel.broker.catalog.catalog import Catalog
+    from semel.broker.coordinators.groups import Groups
+    from semel.broker.coordinators.transactions import Transactions
+    from semel.broker.partitions.partitions import Partitions
     from semel.broker.server import Broker
     from semel.broker.settings.settings import Settings
     from semel.net.connection import Connection
@@ -16,6 +19,12 @@ if TYPE_CHECKING:
 CLUSTER_NAME = "kafka-cluster"
 #: Where a client's name stands in a request: behind key, version and correlation id.
 NAME_AT = 8
+
+
+class Access(Protocol):
+    """Who may do what."""
+
+    def may(self, ctx: Context, operation: str, resource_type: str, name: str) -> bool: ...
 
 
 class Context:
@@ -27,23 +36,19 @@ class Context:
     """
 
     __slots__ = (
+        "__dict__",  # of the coordinators
         "body_at",
         "broker",
         "catalog",
         "client_id",
         "client_name",
         "connection",
-        "groups",
         "may",
         "now_ms",
         "partitions",
         "principal",
         "settings",
-        "transactions",
     )
-
-    transactions: Any
-    groups: Any
 
     def __init__(
         self, broker: Broker, connection: Connection, client_id: str | None, client_name: bytes
@@ -56,18 +61,20 @@ class Context:
         self.principal = "User:ANONYMOUS"
         self.settings: Settings = broker.settings
         self.catalog: Catalog = broker.catalog
-        self.partitions: Any = broker.partitions
+        self.partitions: Partitions = broker.partitions
         self.now_ms: Callable[[], int] = broker.now_ms
         #: Whether the client may do this (operation, resource type, name): the one place to ask.
         self.may: Callable[[str, str, str], bool] = (
             _all_may if broker.access is None else partial(broker.access.may, self)
         )
 
-    def __getattr__(self, name: str) -> Any:
-        """Called only for what is not there yet."""
-        part = getattr(self.broker, name)
-        setattr(self, name, part)
-        return part
+    @cached_property
+    def transactions(self) -> Transactions:
+        return self.broker.transactions
+
+    @cached_property
+    def groups(self) -> Groups:
+        return self.broker.groups
 
 
 def _all_may(operation: str, resource_type: str, name: str) -> bool:

@@ -17,32 +17,45 @@ import logging
 import os
 import time
 from collections.abc import Coroutine, Mapping
-from importlib import import_module
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from semel.broker.addresses import Address, parse_listener
 from semel.broker.catalog.catalog import Catalog
 from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from semel.broker.descriptors import share_out
 from semel.broker.directory import DataDirectory
 from semel.broker.dispatch import Dispatcher
 from semel.broker.settings.settings import Settings
 from semel.net.connection import Connection
 from semel.net.listener import Listener, ListenerLimits
 
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
+
+    from semel.broker.context import Access
+    from semel.broker.coordinators.groups import Groups
+    from semel.broker.coordinators.transactions import Transactions
+    from semel.broker.metrics import Metrics
+    from semel.broker.partitions.partitions import Partitions
+    from semel.broker.threaded import BrokerThread
+
 log = logging.getLogger("semel.broker")
 
-#: The parts between the catalog and the listener: the module and the class of each. They are
-#: imported when they start.
-PARTS = {
-    "partitions": ("semel.broker.partitions.partitions", "Partitions"),
-    "transactions": ("semel.broker.coordinators.transactions", "Transactions"),
-    "groups": ("semel.broker.coordinators.groups", "Groups"),
-    "metrics": ("semel.broker.metrics", "Metrics"),
-}
 #: Coordinators start with the broker if they have a past (their topic is there), and otherwise when
 #: first asked: their machines are half of what a broker loads.
 COORDINATORS = {"transactions": TRANSACTION_STATE, "groups": CONSUMER_OFFSETS}
+
+
+class Part(Protocol):
+    """One of those between the catalog and the listener. They are imported when they start."""
+
+    def start(self) -> None: ...
+    async def stop(self) -> None: ...
+
+
+P = TypeVar("P", bound=Part)
 
 
 class Broker:
@@ -52,9 +65,9 @@ class Broker:
     `port` 0 takes a free one. `settings` have Kafka's names: `{"num.partitions": 3}`.
     """
 
-    partitions: Any
-    transactions: Any
-    groups: Any
+    loop: asyncio.AbstractEventLoop
+    partitions: Partitions
+    metrics: Metrics
 
     def __init__(
         self,
@@ -70,22 +83,22 @@ class Broker:
         self.settings = Settings(given)
         self.listen_address = parse_listener("listeners", self.settings["listeners"])
         self._advertised = self._parse_advertised()
-        self._temporary: Any = None
-        self._thread: Any = None
+        self._temporary: TemporaryDirectory[str] | None = None
+        self._thread: BrokerThread | None = None
         if data is None and "log.dir" not in given:
             from tempfile import TemporaryDirectory
 
             self._temporary = TemporaryDirectory(prefix="semel-")
             data = self._temporary.name
         self.data = Path(data if data is not None else self.settings["log.dir"]).absolute()
-        self.access: Any = None
+        self.access: Access | None = None
         self.catalog = Catalog(self.data, self.settings)
         self._directory = DataDirectory(self.data)
         self._dispatcher = Dispatcher(self)
         self._listener = Listener(
             self._dispatcher.receive, ListenerLimits(), self._dispatcher.finish
         )
-        self._started: list[Any] = []
+        self._started: list[Part] = []
         self._stopped = False
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -96,14 +109,13 @@ class Broker:
             raise RuntimeError("A broker starts once: make a new one on the same directory.")
         self.loop = asyncio.get_running_loop()
         self._directory.lock()
+        self.shares = share_out()
         try:
             self.catalog.open()
-            self._start_part("partitions")
-            for part, topic in COORDINATORS.items():
-                if topic in self.catalog.topics and part not in vars(self):
-                    self._start_part(part)
+            self._start_partitions()
+            self._start_coordinators()
             if self.settings["metrics.port"] >= 0:
-                self._start_part("metrics")
+                self._start_metrics()
             self._set_limits()
             self.settings.observers.append(self._set_limits)
             await self._listener.start(*self.listen_address)
@@ -123,19 +135,41 @@ class Broker:
             self._temporary.cleanup()
         log.info("stopped")
 
-    def _start_part(self, name: str) -> Any:
-        module, kind = PARTS[name]
-        part = getattr(import_module(module), kind)(self)
-        setattr(self, name, part)
+    def _start_partitions(self) -> None:
+        from semel.broker.partitions.partitions import Partitions
+
+        self.partitions = self._begin(Partitions(self))
+
+    def _start_coordinators(self) -> None:
+        for part, topic in COORDINATORS.items():
+            if topic in self.catalog.topics:
+                getattr(self, part)  # asking for it starts it
+
+    def _start_metrics(self) -> None:
+        from semel.broker.metrics import Metrics
+
+        self.metrics = self._begin(Metrics(self))
+
+    @cached_property
+    def transactions(self) -> Transactions:
+        """The transaction coordinators; they start when first asked for."""
+        from semel.broker.coordinators.transactions import Transactions
+
+        return self._begin(Transactions(self))
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The group coordinators; they start when first asked for."""
+        from semel.broker.coordinators.groups import Groups
+
+        return self._begin(Groups(self))
+
+    def _begin(self, part: P) -> P:
+        if not hasattr(self, "loop"):
+            raise RuntimeError("The broker is not started.")
         part.start()
         self._started.append(part)
         return part
-
-    def __getattr__(self, name: str) -> Any:
-        """Called only for what is not there yet: a coordinator, the first time it is asked for."""
-        if name not in COORDINATORS or "partitions" not in vars(self):
-            raise AttributeError(f"a broker has no {name}")
-        return self._start_part(name)
 
     async def _stop_parts(self) -> None:
         for task in self._tasks:
@@ -193,7 +227,7 @@ class Broker:
         settings = self.settings
         limits = self._listener.limits
         limits.max_frame_size = settings["socket.request.max.bytes"]
-        limits.max_connections = settings["max.connections"]
+        limits.max_connections = min(settings["max.connections"], self.shares.connections)
         limits.max_connections_per_address = settings["max.connections.per.ip"]
         limits.max_waiting = settings["queued.max.requests"]
         limits.idle_seconds = settings["connections.max.idle.ms"] / 1000
@@ -217,4 +251,5 @@ class Broker:
         return self
 
     def __exit__(self, *problem: object) -> None:
+        assert self._thread is not None
         self._thread.stop()

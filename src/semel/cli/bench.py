@@ -7,7 +7,7 @@ import uuid
 
 from semel.cli.connecting import add_connection, add_json, client_settings, run_client
 from semel.cli.printing import show
-from semel.client import Admin, Consumer, NewTopic, Producer
+from semel.client import Admin, Consumer, NewTopic, Producer, TopicPartition
 
 Row = tuple[str, str, str]
 
@@ -54,7 +54,7 @@ async def _produce(settings: dict[str, object], topic: str, arguments: argparse.
 async def _consume(settings: dict[str, object], topic: str, arguments: argparse.Namespace) -> Row:
     reading = settings | {"auto.offset.reset": "earliest", "max.poll.records": 5_000}
     async with Consumer(settings=reading) as consumer:
-        consumer.assign([(topic, index) for index in range(arguments.partitions)])
+        consumer.assign([TopicPartition(topic, index) for index in range(arguments.partitions)])
         started, count = time.perf_counter(), 0
         while count < arguments.records:
             count += len(await consumer.poll(1_000))

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from semel.client import ClientError
+from semel.client import SemelError
 
 # A person waits: say that nobody is there sooner than a program would want to hear it.
 _PATIENCE_MS = 10_000
@@ -76,7 +76,7 @@ def run_client(work: Callable[[], Coroutine[Any, Any, int | None]]) -> int:
     """Runs a command; what goes wrong is one sentence on standard error."""
     try:
         return asyncio.run(work()) or 0
-    except ClientError as error:
+    except SemelError as error:
         print(f"semel: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -11,15 +11,17 @@ predecessor left open, so what is read afterwards is the truth. What the ledger 
 searched: `semel.client.machines.ledger`.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from semel.client.admin.admin import Admin
 from semel.client.admin.topics import NewTopic
 from semel.client.cluster import Cluster
-from semel.client.errors import RetriableError, UsageError, error_for
+from semel.client.errors import error_for
 from semel.client.machines.ledger import (
     HIGHEST_FETCH_VERSION,
     LEDGER_PARTITION,
@@ -36,25 +38,42 @@ from semel.client.machines.ledger import (
 )
 from semel.client.machines.transactions import State
 from semel.client.machines.types import TopicPartition
+from semel.client.producer.deliveries import Serialized
 from semel.client.producer.producer import Producer
+from semel.client.settings import ClientSettings, Servers
+from semel.errors import RetriableError, UsageError
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.fetch import FetchRequest
 from semel.wire.messages.list_offsets import ListOffsetsRequest
+
+if TYPE_CHECKING:
+    from semel.client.settings.keywords import ClientKeywords
 
 _LOOK_AGAIN_S = 0.1
 T = TypeVar("T")
 
 
 class Ledger:
+    """Which numbers each application has committed. It connects by itself when it is asked."""
+
+    topic: str
+    """The compacted topic that holds it."""
+    timeout_ms: float
+    """How long it waits for other applications' transactions."""
+
     def __init__(
         self,
-        bootstrap_servers: str | list[str] | None = None,
+        bootstrap_servers: Servers | Mapping[str, Any] | None = None,
         *,
         topic: str = LEDGER_TOPIC,
-        settings: Mapping[str, Any] | None = None,
         timeout_ms: float = 60_000,
-        **given: Any,
+        settings: Mapping[str, Any] | None = None,
+        **given: Unpack[ClientKeywords],
     ) -> None:
+        """All settings of `ClientSettings` are keywords. A dict in the names of Java or librdkafka
+        does as well, in place of the address or as `settings`; keywords win over it.
+        """
+        ClientSettings.of(bootstrap_servers, settings, **given)
         self.topic = topic
         self.timeout_ms = timeout_ms
         self._partition = TopicPartition(topic, LEDGER_PARTITION)
@@ -81,7 +100,8 @@ class Ledger:
     ) -> None:
         """Writes the number within the producer's open transaction."""
         entry = LedgerEntry(application, number, note)
-        await producer.send(self.topic, entry.encode(), entry.key, partition=LEDGER_PARTITION)
+        key, value = Serialized(entry.key), Serialized(entry.encode())
+        await producer.send(self.topic, value, key, partition=LEDGER_PARTITION)
 
     @asynccontextmanager
     async def once(

@@ -18,7 +18,18 @@ A partition's state and the client's machines are pure as well, but not of this 
 `core/partition/state` and `client/machines`.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from semel.wire.errors import ErrorCode
+
+Reply_co = TypeVar("Reply_co", covariant=True)
+
+
+class Command(Protocol[Reply_co]):
+    """What a machine is asked. `refused` is the reply where no machine can decide it, and so says
+    of what type its replies are."""
+
+    def refused(self, error: ErrorCode, /) -> Reply_co: ...
 
 
 class Decision(NamedTuple):

@@ -140,10 +140,9 @@ class MarkerSender:
 
     def append_here(self, topic: str, index: int, marker: MarkerFields) -> Ticket | Refusal:
         """Append one marker to a partition that this broker leads."""
-        if topic == CONSUMER_OFFSETS and self._broker.groups is not None:
+        if topic == CONSUMER_OFFSETS:
             # Its coordinator has to hear of it: offsets wait for this marker.
-            offsets_marker: Ticket | Refusal = self._broker.groups.append_marker(index, *marker)
-            return offsets_marker
+            return self._broker.groups.append_marker(index, *marker)
         partition = self._broker.partitions.find(topic, index)
         if partition is None:
             return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {topic}-{index}.")
