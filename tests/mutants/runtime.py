@@ -39,7 +39,7 @@ MUTANTS = (
     Mutant(
         "those who wait for a failed append are never answered",
         RUNTIME,
-        "                future.set_result(command.refused(error))",
+        "                future.set_result(command.refused(self.error))",
         "                pass",
     ),
     Mutant(

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from semel.core.partition.compaction import CompactionPolicy
 from semel.core.partition.snapshots import decode_aborted, encode_aborted
-from semel.core.partition.stability import AbortedTransaction, load_aborted
+from semel.core.partition.stability import AbortedIndex, AbortedTransaction
 from semel.core.partition.state import PartitionState
 from semel.store.compaction import Compacted, compact
 from semel.store.dirt import measure
@@ -124,7 +124,9 @@ class TransactionalLog:
             entry = self.state.replay(batch, marker, self.now_ms)
             if entry is not None and entry.last_offset >= trusted:
                 entries.append(entry)
-        self.state.aborted = load_aborted(sorted(entries, key=lambda entry: entry.last_offset))
+        self.state.aborted = AbortedIndex()
+        for entry in sorted(entries, key=lambda entry: entry.last_offset):
+            self.state.aborted.add(entry)
 
     # Readers
 

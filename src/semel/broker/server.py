@@ -56,6 +56,7 @@ class Part(Protocol):
 
 
 P = TypeVar("P", bound=Part)
+T = TypeVar("T")
 
 
 class Broker:
@@ -75,7 +76,7 @@ class Broker:
         *,
         host: str | None = None,
         port: int | None = None,
-        settings: Mapping[str, Any] | None = None,
+        settings: Mapping[str, object] | None = None,
     ) -> None:
         given = dict(settings or {})
         if host is not None or port is not None or "listeners" not in given:
@@ -96,7 +97,10 @@ class Broker:
         self._directory = DataDirectory(self.data)
         self._dispatcher = Dispatcher(self)
         self._listener = Listener(
-            self._dispatcher.receive, ListenerLimits(), self._dispatcher.finish
+            self._dispatcher.receive,
+            ListenerLimits(),
+            self._dispatcher.finish,
+            self._dispatcher.receive_large,
         )
         self._started: list[Part] = []
         self._stopped = False
@@ -179,14 +183,14 @@ class Broker:
         self.catalog.close()
         self._directory.unlock()
 
-    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run in the background until done or the broker stops; a failure is logged."""
         task = self.loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._task_done)
         return task
 
-    def _task_done(self, task: asyncio.Task[Any]) -> None:
+    def _task_done(self, task: asyncio.Task[object]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (problem := task.exception()) is not None:
             log.error("a background task failed", exc_info=problem)
@@ -226,7 +230,7 @@ class Broker:
     def _set_limits(self) -> None:
         settings = self.settings
         limits = self._listener.limits
-        limits.max_frame_size = settings["socket.request.max.bytes"]
+        limits.set_max_frame_size(settings["socket.request.max.bytes"])
         limits.max_connections = min(settings["max.connections"], self.shares.connections)
         limits.max_connections_per_address = settings["max.connections.per.ip"]
         limits.max_waiting = settings["queued.max.requests"]

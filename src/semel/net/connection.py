@@ -19,12 +19,11 @@ import logging
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
+from semel.net.host import Host, Waiting
 from semel.net.outbox import FileEnded, Outbox
-from semel.net.watching import Watcher
 
 log = logging.getLogger("semel.net")
 
@@ -44,35 +43,6 @@ MOST_PER_TURN = 64
 TURN_SECONDS = 0.002
 LINGER_SECONDS = 0.2
 read_length = struct.Struct(">i").unpack_from
-
-
-class ConnectionLimits(Protocol):
-    max_frame_size: int
-    max_waiting: int
-
-
-class Host(Protocol):
-    """What a connection needs of its listener. The frame that `receive` is given is its own for the
-    length of the call; what shall last longer is copied, or holds a view of the frame. It returns
-    the answer (see `outbox.Frame`), or None if that is given to the connection by somebody, then or
-    later. `finish` follows when all frames read in one go were given, before anything is sent,
-    unless there was but one and it was answered."""
-
-    scratch: bytearray
-    watcher: Watcher
-    spare: bytearray | None
-    receive: Callable[[Connection, bytearray], Any]
-    finish: Callable[[], None]
-
-    @property
-    def limits(self) -> ConnectionLimits: ...
-    def forget(self, connection: Connection) -> None: ...
-
-
-class Waiting(Protocol):
-    """Something that waits on behalf of a connection, and need not when that has ended."""
-
-    def abandon(self) -> None: ...
 
 
 class Slot:
@@ -175,7 +145,7 @@ class Connection:
             self._not_read(problem)
             return None
         (size,) = read_length(scratch)
-        if not 0 < size == count - 4 <= host.limits.max_frame_size:
+        if not 0 < size == count - 4 <= host.limits.short_frame_size:
             self._take_in(count)
             return None
         self.is_active = True
@@ -306,7 +276,9 @@ class Connection:
 
     def _start(self, frame: bytearray) -> None:
         self._request_size = len(frame)
-        answer = self._host.receive(self, frame)
+        host = self._host
+        is_short = len(frame) <= host.limits.short_frame_size
+        answer = (host.receive if is_short else host.receive_large)(self, frame)
         if answer is not None:
             self.reply(answer)
         self._left_in_turn -= 1

@@ -13,7 +13,7 @@ import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from semel.broker.catalog.internal_topics import INTERNAL_TOPICS, internal_topic
 from semel.broker.catalog.journal import Journal, Record
@@ -320,7 +320,7 @@ def id_text(id: uuid.UUID) -> str:
     return base64.urlsafe_b64encode(id.bytes).decode().rstrip("=")
 
 
-def _new_cluster(node_id: int) -> Iterator[dict[str, Any]]:
+def _new_cluster(node_id: int) -> Iterator[Record]:
     yield {"is": "cluster", "id": id_text(new_topic_id()), "node_id": node_id}
     for name, level in FEATURES.items():
         yield {"is": "feature", "name": name, "level": level}

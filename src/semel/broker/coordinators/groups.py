@@ -23,6 +23,7 @@ from semel.core.groups.commands import (
     ListGroups,
     Loaded,
     RegexesResolved,
+    SettingsChanged,
     Tick,
     TopicsChanged,
 )
@@ -32,6 +33,7 @@ from semel.core.groups.encoding import GroupCodec
 from semel.core.groups.replies import (
     LATER,
     Answer,
+    Effect,
     HeartbeatReply,
     ListedGroup,
     RequestRefused,
@@ -222,18 +224,20 @@ class Groups:
 
     # Effects
 
-    def _run(self, shard: GroupShard, effect: Any) -> None:
+    def _run(self, shard: GroupShard, effect: Effect) -> None:
         match effect:
             case Answer(request_id, reply):
                 self._answer(request_id, reply)
             case ResolveRegexes():
                 self._resolve(shard, effect)
             case StartTimers():
+                # What changed while it was loaded, it could not be told.
+                shard.submit(SettingsChanged(self.settings))
                 shard.submit(TopicsChanged(self._topics))
                 shard.submit(Loaded())
                 self._arm(shard)
 
-    def _answer(self, request_id: int, reply: Any) -> None:
+    def _answer(self, request_id: int, reply: object) -> None:
         waiting = self._waiting.pop(request_id, None)
         if waiting is not None and not waiting.future.done():
             waiting.future.set_result(waiting.respond(reply))
@@ -341,8 +345,7 @@ class Groups:
     def _settings_changed(self) -> None:
         self.settings = group_settings(self.broker)
         for shard in self.shards:
-            if isinstance(shard.machine, GroupCoordinator):
-                shard.machine.state.settings = self.settings
+            shard.submit(SettingsChanged(self.settings))
 
 
 def group_settings(broker: Broker) -> GroupSettings:

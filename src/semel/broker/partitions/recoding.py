@@ -8,8 +8,9 @@ refused is looked into afterwards, to name the records at fault.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from semel.broker.settings.definitions import Value
 from semel.core.partition.admission import BatchLimits, Refusal
 from semel.core.partition.record_faults import MOST_NAMED, record_refusal
 from semel.wire.batches import (
@@ -32,7 +33,7 @@ class Recoding(NamedTuple):
     needs_keys: bool
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Recoding:
+    def of(cls, config: Mapping[str, Value]) -> Recoding:
         name = config["compression.type"]
         if name == "producer":
             codec = None

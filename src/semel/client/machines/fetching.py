@@ -155,7 +155,7 @@ class PartitionFetch(NamedTuple):
 class FetchSession:
     """KIP-227: the broker remembers what was asked; a fetch names only what changed since."""
 
-    NONE, FINAL, INITIAL = 0, -1, 0
+    NONE, INITIAL = 0, 0
 
     def __init__(self) -> None:
         self.session_id = self.NONE

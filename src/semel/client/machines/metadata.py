@@ -9,15 +9,12 @@ from semel.wire.errors import ErrorCode
 from semel.wire.messages.metadata import MetadataResponse
 
 NO_TOPIC_ID = UUID(int=0)
-NO_LEADER = -1
 
 
 @dataclass(slots=True)
 class PartitionMetadata:
     leader: int
     leader_epoch: int = -1
-    replicas: tuple[int, ...] = ()
-    in_sync: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -69,12 +66,7 @@ class ClusterMetadata:
             known = self.topics[name] = TopicMetadata(name, answer.topic_id, answer.is_internal)
             self.names[answer.topic_id] = name
         for partition in answer.partitions:
-            fresh = PartitionMetadata(
-                partition.leader_id,
-                partition.leader_epoch,
-                tuple(partition.replica_nodes),
-                tuple(partition.isr_nodes),
-            )
+            fresh = PartitionMetadata(partition.leader_id, partition.leader_epoch)
             old = known.partitions.get(partition.partition_index)
             if old is None or fresh.leader_epoch < 0 or fresh.leader_epoch >= old.leader_epoch:
                 known.partitions[partition.partition_index] = fresh

@@ -25,7 +25,6 @@ _BATCH = struct.Struct(">iiqqq")
 
 _ABORTED = struct.Struct(">hqqqq")
 ABORTED_VERSION = 0
-ABORTED_BYTES = _ABORTED.size
 
 
 class CorruptSnapshot(Exception):

@@ -252,22 +252,9 @@ class Message(Struct):
         decoders = cls._view_decoders if type(buffer) is memoryview else cls._decoders
         return decoders[version](buffer, position)  # type: ignore[no-any-return]
 
-    @classmethod
-    def decoder(cls, version: int, of_views: bool = False) -> Callable[..., tuple[Self, int]]:
-        """`decode(buffer, position)` of one version, for those who decode much of it.
-
-        The buffers are bytes and bytearrays, or with `of_views` memoryviews only.
-        """
-        return (cls._view_decoders if of_views else cls._decoders)[version]
-
     def encode(self, out: bytearray, version: int) -> None:
         """Append the message to `out`. After an error `out` holds a part of it: throw it away."""
         self._encoders[version](self, out)
-
-    @classmethod
-    def encoder(cls, version: int) -> Callable[[Self, bytearray], None]:
-        """`encode(message, out)` of one version, for those who encode much of it."""
-        return cls._encoders[version]
 
 
 def _compile_decoder(message: type[Message], version: int) -> Callable[..., Any]:
