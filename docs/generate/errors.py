@@ -1,7 +1,7 @@
 """Every error code with its meaning and what to do, from `semel.wire.errors`."""
 
 from generate.markdown import code, entry
-from semel.wire.errors import ErrorCode, Kind
+from semel.wire.errors import ErrorCode, ErrorKind
 
 _INTRODUCTION = """\
 # Errors
@@ -26,8 +26,8 @@ The text of an error, its cause and its cure: see [](../troubleshooting.md).
 def page() -> str:
     parts = [_INTRODUCTION.format(release="4.3.1")]
     for kind, title in (
-        (Kind.FATAL, "Fatal"), (Kind.ABORTABLE, "Abortable"), (Kind.RETRIABLE, "Retriable"),
-        (Kind.NONE, "No error"),
+        (ErrorKind.FATAL, "Fatal"), (ErrorKind.ABORTABLE, "Abortable"),
+        (ErrorKind.RETRIABLE, "Retriable"), (ErrorKind.NONE, "No error"),
     ):  # fmt: skip
         parts.append(f"## {title}\n")
         parts += [_entry(error) for error in ErrorCode if error.kind is kind]

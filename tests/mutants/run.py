@@ -150,8 +150,8 @@ MUTANTS = (
     Mutant(
         "a partition's refusal counts as a written marker",
         f"{CORE}/markers.py",
-        "        elif verdict in (Verdict.WRITTEN, Verdict.DROP):",
-        "        elif verdict is not Verdict.CANCEL:",
+        "        elif verdict in (MarkerVerdict.WRITTEN, MarkerVerdict.DROP):",
+        "        elif verdict is not MarkerVerdict.CANCEL:",
     ),
 )
 

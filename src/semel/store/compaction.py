@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from semel.store.cleaning import OffsetMap, Times, Verdict, clean
+from semel.store.cleaning import BatchRetention, OffsetMap, Times, clean
 from semel.store.dirt import Dirt
 from semel.store.disk import DiskLog
 from semel.store.files import OpenFile, write_all
@@ -144,7 +144,7 @@ class Compaction:
         writer = _Writer(self.log, group[0].base_offset)
         for segment in group:
             for batch in _batches(segment):
-                verdict = Verdict(
+                verdict = BatchRetention(
                     tracker.is_dead(batch),
                     # The end of the round keeps its last offset, or the log would forget it.
                     self.policy.is_needed(batch) or batch.next_offset == self.end_offset,
@@ -158,7 +158,9 @@ class Compaction:
         if self.log.replace(group, writer.segment, side_files):
             self.policy.replaced(group[0].base_offset, group[-1].next_offset, side_files)
 
-    def _clean_batch(self, batch: BatchHeader, verdict: Verdict, cleaned: list[Buffer]) -> None:
+    def _clean_batch(
+        self, batch: BatchHeader, verdict: BatchRetention, cleaned: list[Buffer]
+    ) -> None:
         data = clean(batch, verdict, self.latest, self.times)
         if data is not None:
             cleaned.append(data)

@@ -3,7 +3,7 @@
 import pytest
 
 from semel.core.transactions.commands import WriteMarkers
-from semel.core.transactions.markers import VERDICTS, MarkersOwed, Verdict
+from semel.core.transactions.markers import VERDICTS, MarkersOwed, MarkerVerdict
 from semel.core.transactions.states import TxnState
 from semel.core.transactions.transaction import Transaction
 from semel.wire.errors import ErrorCode as E
@@ -22,7 +22,7 @@ def owed():
 
 
 def test_a_debt_is_paid_when_every_partition_has_its_marker(owed):
-    assert owed.hear(A, E.NONE) is Verdict.WRITTEN
+    assert owed.hear(A, E.NONE) is MarkerVerdict.WRITTEN
     assert not owed.paid
     owed.hear(B, E.NONE)
     assert owed.paid
@@ -44,13 +44,13 @@ def test_a_transaction_without_partitions_owes_nothing():
     ],
 )
 def test_what_may_pass_is_sent_again(owed, error):
-    assert owed.hear(A, error) is Verdict.AGAIN
+    assert owed.hear(A, error) is MarkerVerdict.AGAIN
     assert owed.partitions == {A, B}
 
 
 @pytest.mark.parametrize("error", [E.INVALID_PRODUCER_EPOCH, E.TRANSACTION_COORDINATOR_FENCED])
 def test_a_newer_epoch_elsewhere_ends_the_sending(owed, error):
-    assert owed.hear(A, error) is Verdict.CANCEL
+    assert owed.hear(A, error) is MarkerVerdict.CANCEL
     assert owed.cancelled
     owed.hear(B, E.NONE)
     assert not owed.paid
@@ -58,7 +58,7 @@ def test_a_newer_epoch_elsewhere_ends_the_sending(owed, error):
 
 @pytest.mark.parametrize("error", [E.UNSUPPORTED_VERSION, E.UNSUPPORTED_FOR_MESSAGE_FORMAT])
 def test_a_partition_without_transactions_is_owed_nothing(owed, error):
-    assert owed.hear(A, error) is Verdict.DROP
+    assert owed.hear(A, error) is MarkerVerdict.DROP
     assert owed.partitions == {B}
 
 
@@ -74,7 +74,7 @@ def test_a_partition_without_transactions_is_owed_nothing(owed, error):
 )
 def test_what_cannot_be_is_a_bug_and_pays_nothing(owed, error):
     assert error not in VERDICTS
-    assert owed.hear(A, error) is Verdict.BUG
+    assert owed.hear(A, error) is MarkerVerdict.BUG
     assert owed.partitions == {A, B}
 
 

@@ -32,7 +32,7 @@ from semel.core.transactions.commands import (
     VerifyPartitions,
     WriteMarkers,
 )
-from semel.core.transactions.markers import MarkersOwed, Verdict
+from semel.core.transactions.markers import MarkersOwed, MarkerVerdict
 from semel.core.transactions.rules import Rules
 from semel.core.transactions.states import ONGOING
 from semel.core.transactions.transaction import Transaction
@@ -346,8 +346,8 @@ class World:
     def _hear_marker(self, delivery: Delivery, error: ErrorCode) -> None:
         was_paid = delivery.owed.paid
         verdict = delivery.owed.hear(("t", delivery.partition), error)
-        assert verdict is not Verdict.BUG, error
-        if verdict is Verdict.AGAIN:
+        assert verdict is not MarkerVerdict.BUG, error
+        if verdict is MarkerVerdict.AGAIN:
             self.deliveries.append(delivery)
         elif delivery.owed.paid and not was_paid:
             self._report(delivery.owed.order)

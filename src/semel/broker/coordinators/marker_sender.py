@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS
 from semel.core.partition.admission import Refusal
 from semel.core.transactions.commands import WriteMarkers
-from semel.core.transactions.markers import MarkersOwed, Verdict
+from semel.core.transactions.markers import MarkersOwed, MarkerVerdict
 from semel.core.transactions.transaction import TopicPartition, Transaction
 from semel.store.interface import DURABLE, Ticket
 from semel.wire.errors import ErrorCode
@@ -187,14 +187,14 @@ class MarkerSender:
     def _hear(self, debt: Debt, partition: TopicPartition, error: ErrorCode, why: str = "") -> None:
         verdict = debt.owed.hear(partition, error)
         facts = {"order": debt.owed.order, "partition": partition, "error": error.name, "why": why}
-        if verdict is Verdict.AGAIN:
+        if verdict is MarkerVerdict.AGAIN:
             if partition not in debt.late:
                 debt.late |= {partition}
                 log.info("a marker is sent again until it is written", extra=facts)
             self._try_again(debt, partition)
-        elif verdict is Verdict.CANCEL:
+        elif verdict is MarkerVerdict.CANCEL:
             log.warning("sending of a transaction's markers ends", extra=facts)
-        elif verdict is Verdict.BUG:
+        elif verdict is MarkerVerdict.BUG:
             log.error("a marker was refused for no reason that we know", extra=facts)
 
     def _settle(self, debt: Debt) -> None:
