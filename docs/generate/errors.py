@@ -1,6 +1,6 @@
 """Every error code with its meaning and what to do, from `semel.wire.errors`."""
 
-from generate.markdown import code, entry, facts, slug
+from generate.markdown import code, entry
 from semel.wire.errors import ErrorCode, ErrorKind
 
 _INTRODUCTION = """\
@@ -36,9 +36,5 @@ def page() -> str:
 
 def _entry(error: ErrorCode) -> str:
     meaning = error.meaning[0].upper() + error.meaning[1:]
-    return entry(
-        error.name,
-        facts(f"{code(str(error.value))}", f"{meaning}."),
-        error.advice,
-        anchor=slug(error.name),
-    )
+    advice = f"**What to do:** {error.advice}" if error.advice else ""
+    return entry(error.name, f"{code(str(error.value))} {meaning}. {advice}".strip())

@@ -1,6 +1,6 @@
 """What a setting is: name, type, default, allowed values, meaning; how text becomes a value.
 
-Settings carry Kafka's names. The tables are `broker_settings` and `topic_settings`; loading them
+Settings carry Kafka's names. The tables are `of_brokers` and `of_topics`; loading them
 from files, environment and flags is `settings`. Values travel as text (that is how Kafka's
 DescribeConfigs and AlterConfigs carry them) and are read once into Python's types.
 """

@@ -2,7 +2,7 @@
 
 The rules are those of Kafka's GroupMetadataManager (classicGroupJoin...) with KIP-345 (static
 members), KIP-394 (a member id first) and the initial rebalance delay. SyncGroup and the rest are in
-`classic_life`.
+`core/groups/classic/life`.
 """
 
 from dataclasses import replace

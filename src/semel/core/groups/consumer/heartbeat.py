@@ -2,7 +2,7 @@
 
 Each heartbeat does at most three things, as in Kafka's GroupMetadataManager.consumerGroupHeartbeat:
 note what the member says and raise the group epoch if that changes who should have what; compute a
-target for the new epoch; bring this one member a step closer to it. Leaving is in `consumer_leave`.
+target for the new epoch; bring this one member a step closer to it. Leaving is in `leaving`.
 """
 
 from uuid import UUID
