@@ -93,7 +93,7 @@ MUTANTS = (
     Mutant(
         "a marker that was refused for now is never sent again",
         "semel/broker/coordinators/marker_sender.py",
-        "            self._try_again(debt, partition)\n"
+        "            self._try_again(pending, partition)\n"
         "        elif verdict is MarkerVerdict.CANCEL:",
         "        elif verdict is MarkerVerdict.CANCEL:",
     ),

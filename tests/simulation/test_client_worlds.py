@@ -24,7 +24,7 @@ from semel.client.machines.types import (
 )
 from semel.core.transactions import commands
 from semel.core.transactions.coordinator import Coordinator
-from semel.core.transactions.transaction import VERSION_1, VERSION_2
+from semel.core.transactions.transaction import TV_0, TV_2
 from semel.wire.batches import advance_sequence, header_at, records_of
 from semel.wire.errors import ErrorCode as E
 from semel.wire.errors import ErrorKind
@@ -320,7 +320,7 @@ class World:
         return self._add_partitions(message, moved)
 
     def _add_offsets(self, producer_id: int, epoch: int) -> commands.Reply:
-        version = VERSION_2 if self.version == 2 else VERSION_1
+        version = TV_2 if self.version == 2 else TV_0
         wanted = frozenset({OFFSETS})
         return self.decide(
             commands.AddPartitions(TRANSACTIONAL_ID, producer_id, epoch, wanted, version)
@@ -357,7 +357,7 @@ class World:
         )
 
     def _end_txn(self, message: Any, moved: bool) -> EndTxnResponse:
-        version = VERSION_2 if self.version == 2 else VERSION_1
+        version = TV_2 if self.version == 2 else TV_0
         command = commands.EndTxn(
             TRANSACTIONAL_ID,
             message.producer_id,
@@ -402,7 +402,7 @@ class World:
         if self.version == 2:
             reply = self.decide(
                 commands.AddPartitions(
-                    TRANSACTIONAL_ID, batch.producer_id, batch.producer_epoch, wanted, VERSION_2
+                    TRANSACTIONAL_ID, batch.producer_id, batch.producer_epoch, wanted, TV_2
                 )
             )
             refusal = reply.error

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
+from semel.store.cleanable import LogToClean
 from semel.store.cleaning import BatchRetention, OffsetMap, Times, clean
-from semel.store.dirt import Dirt
 from semel.store.disk import DiskLog
 from semel.store.files import OpenFile, write_all
 from semel.store.interface import Buffer
@@ -67,10 +67,10 @@ class Compacted(NamedTuple):
 
 
 def compact(
-    log: DiskLog, policy: Policy, dirt: Dirt, now_ms: int, map_bytes: int = 64 << 20
+    log: DiskLog, policy: Policy, section: LogToClean, now_ms: int, map_bytes: int = 64 << 20
 ) -> Compacted:
     """Compact here and now."""
-    compaction = Compaction(log, policy, dirt, now_ms, map_bytes)
+    compaction = Compaction(log, policy, section, now_ms, map_bytes)
     for step in compaction.steps():
         if step is not None:
             step()
@@ -78,10 +78,10 @@ def compact(
 
 
 async def compact_gently(
-    log: DiskLog, policy: Policy, dirt: Dirt, now_ms: int, map_bytes: int = 64 << 20
+    log: DiskLog, policy: Policy, section: LogToClean, now_ms: int, map_bytes: int = 64 << 20
 ) -> Compacted:
     """Compact in slices of a millisecond, between which the event loop does other things."""
-    compaction = Compaction(log, policy, dirt, now_ms, map_bytes)
+    compaction = Compaction(log, policy, section, now_ms, map_bytes)
     deadline = time.perf_counter() + _SLICE_SECONDS
     for step in compaction.steps():
         if step is not None:
@@ -98,15 +98,15 @@ class Compaction:
     """One round over one log: read the keys of the dirty part, then clean from the beginning."""
 
     def __init__(
-        self, log: DiskLog, policy: Policy, dirt: Dirt, now_ms: int, map_bytes: int
+        self, log: DiskLog, policy: Policy, section: LogToClean, now_ms: int, map_bytes: int
     ) -> None:
         self.log = log
         self.policy = policy
-        self.first_offset = dirt.first_offset
-        self.end_offset = dirt.end_offset
+        self.first_offset = section.first_offset
+        self.end_offset = section.end_offset
         self.times = Times(now_ms, log.config.delete_retention_ms)
         self.latest = OffsetMap(map_bytes)
-        self.result = Compacted(dirt.first_offset, log.size, log.size)
+        self.result = Compacted(section.first_offset, log.size, log.size)
 
     def steps(self) -> Steps:
         """All the work; nothing is lost if it is never finished."""

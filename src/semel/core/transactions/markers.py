@@ -1,4 +1,4 @@
-"""Which markers a prepared transaction still owes, and what a partition's answer means for it.
+"""Which partitions of a prepared transaction still lack their marker, and what an answer means.
 
 The table is that of Kafka's TransactionMarkerRequestCompletionHandler.
 """
@@ -14,7 +14,7 @@ class MarkerVerdict(Enum):
     WRITTEN = "the marker is in the log"
     AGAIN = "look up the leader and send it again"
     CANCEL = "another coordinator or producer epoch rules there: stop sending for this transaction"
-    DROP = "the partition can hold no transactional data: owe it nothing"
+    DROP = "the partition can hold no transactional data: it needs no marker"
     BUG = "nothing we sent can lead to this answer"
 
 
@@ -34,8 +34,8 @@ VERDICTS: dict[ErrorCode, MarkerVerdict] = {
 }
 
 
-class MarkersOwed:
-    """One prepared transaction's debt, until it is paid or cancelled."""
+class MarkerProgress:
+    """The markers of one prepared transaction; `partitions` are those without theirs."""
 
     __slots__ = ("cancelled", "order", "partitions")
 
@@ -45,10 +45,10 @@ class MarkersOwed:
         self.cancelled = False
 
     @property
-    def paid(self) -> bool:
+    def complete(self) -> bool:
         return not self.partitions and not self.cancelled
 
-    def hear(self, partition: TopicPartition, error: ErrorCode) -> MarkerVerdict:
+    def answered(self, partition: TopicPartition, error: ErrorCode) -> MarkerVerdict:
         """Take a partition's answer into account."""
         verdict = VERDICTS.get(error, MarkerVerdict.BUG)
         if verdict is MarkerVerdict.CANCEL:
