@@ -62,8 +62,8 @@ class Shard(Generic[M]):
         *,
         now_ms: Callable[[], int],
         run: Callable[[Shard[M], Any], None],
+        failed: Callable[[Shard[M]], None],
         observe: Callable[[Any], None] | None = None,
-        failed: Callable[[Shard[M]], None] | None = None,
     ) -> None:
         self.partition = partition
         self.machine: M | None = None
@@ -205,14 +205,14 @@ class Shard(Generic[M]):
         """The log may hold less than the machine has seen: only a machine built from it counts."""
         self._give_up("its log was opened again")
 
-    def unload(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
-        """Forget the machine. All that waits hears `error`, and so does everything to come."""
-        self.machine, self.error = None, error
+    def unload(self) -> None:
+        """Forget the machine. All that waits hears NOT_COORDINATOR, and so does what comes."""
+        self.machine, self.error = None, ErrorCode.NOT_COORDINATOR
         self._put_off.clear()
         waiting, self._waiting = self._waiting, deque()
         for _, command, future, _ in waiting:
             if future is not None and not future.done():
-                future.set_result(command.refused(error))
+                future.set_result(command.refused(self.error))
 
     # The log
 
@@ -283,8 +283,7 @@ class Shard(Generic[M]):
             return
         log.error("cannot write; loading it again", extra={"shard": self, "reason": reason})
         self.unload()
-        if self._failed is not None:
-            self._failed(self)
+        self._failed(self)
 
     def _run(self, decision: Decision) -> None:
         for effect in decision.effects:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from semel.core.partition.compaction import CompactionPolicy
+from semel.store.cleanable import LogToClean, dirtiest, measure
 from semel.store.compaction import SLICE_SECONDS, CorruptSegment, compact_gently
-from semel.store.dirt import Dirt, filthiest, measure
 from semel.store.disk import DiskLog
 from semel.store.interface import StorageError
 
@@ -89,20 +89,20 @@ class Housekeeping:
 
     async def compact(self) -> None:
         """Compact the logs that are due, the dirtiest first."""
-        while (partition := self._filthiest()) is not None:
+        while (partition := self._dirtiest()) is not None:
             log = partition.log
             assert isinstance(log, DiskLog)
             policy = CompactionPolicy(partition.state)
             try:
-                dirt = self._dirt(partition)
+                section = self._to_clean(partition)
                 result = await compact_gently(
-                    log, policy, dirt, self._now_ms(), slice_seconds=self.slice_seconds
+                    log, policy, section, self._now_ms(), slice_seconds=self.slice_seconds
                 )
             except (CorruptSegment, StorageError) as problem:
                 self._not_compacted(partition, log, problem)
                 continue
             logger.info("compacted", extra={"partition": partition, **result._asdict()})
-            if result.cleaned_to <= dirt.first_offset:
+            if result.cleaned_to <= section.first_offset:
                 return  # no progress: a single key map could not hold a batch's keys
 
     def _not_compacted(self, partition: Partition, log: DiskLog, problem: Exception) -> None:
@@ -118,7 +118,7 @@ class Housekeeping:
                 extra={"partition": partition, "why": str(problem)},
             )
 
-    def _filthiest(self) -> Partition | None:
+    def _dirtiest(self) -> Partition | None:
         due = []
         for partition in self._partitions:
             log = partition.log
@@ -129,12 +129,12 @@ class Housekeeping:
                 and log not in self._left_alone
             ):
                 try:
-                    due.append((partition, self._dirt(partition), log.config))
+                    due.append((partition, self._to_clean(partition), log.config))
                 except StorageError as problem:
                     self._not_compacted(partition, log, problem)
-        return filthiest(due)
+        return dirtiest(due)
 
-    def _dirt(self, partition: Partition) -> Dirt:
+    def _to_clean(self, partition: Partition) -> LogToClean:
         log = partition.log
         assert isinstance(log, DiskLog)
         return measure(
