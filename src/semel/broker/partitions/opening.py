@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from semel.core.partition.admission import COMPRESSION, Limits, Refusal
+from semel.broker.settings.definitions import Value
+from semel.core.partition.admission import COMPRESSION, BatchLimits, Refusal
 from semel.core.partition.record_faults import MOST_NAMED, record_refusal
 from semel.wire.batches import (
     BatchHeader,
+    Record,
     body_of,
     check_lengths,
     record_chunks,
@@ -59,7 +61,7 @@ class Recoding(NamedTuple):
     needs_keys: bool
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Recoding:
+    def of(cls, config: Mapping[str, Value]) -> Recoding:
         name = config["compression.type"]
         if name == "producer":
             codec = None
@@ -72,7 +74,7 @@ class Recoding(NamedTuple):
         return self.needs_keys or self.codec is not None
 
     def apply(
-        self, batch: BatchHeader, limits: Limits, now_ms: int, where: object, limit: int
+        self, batch: BatchHeader, limits: BatchLimits, now_ms: int, where: object, limit: int
     ) -> Opened:
         """The batch as the topic wants it, or why it cannot be. Raises ProtocolError if it cannot
         be read, or unpacks to more than `limit` bytes."""
@@ -91,7 +93,7 @@ class Recoding(NamedTuple):
         return recoded
 
     def name_records(
-        self, refusal: Refusal, batch: BatchHeader, limits: Limits, now_ms: int, where: object
+        self, refusal: Refusal, batch: BatchHeader, limits: BatchLimits, now_ms: int, where: object
     ) -> Refusal:
         """A refusal of timestamps by the header, with the records at fault if they are few enough
         to be looked at: the batch is refused either way, and must not cost more than a good one."""
@@ -129,11 +131,11 @@ class Opener:
             self._thread.shutdown(cancel_futures=True)
 
 
-def _records(batch: BatchHeader, body: bytes) -> chain[Any]:
+def _records(batch: BatchHeader, body: bytes) -> Iterator[Record]:
     return chain.from_iterable(_paused(record_chunks(batch, body, CHUNK)))
 
 
-def _paused(chunks: Any) -> Any:
+def _paused(chunks: Iterable[list[Record]]) -> Iterator[list[Record]]:
     for chunk in chunks:
         yield chunk
         _let_others_run()
@@ -148,7 +150,7 @@ def unreadable(problem: ProtocolError) -> Refusal:
     return Refusal(ErrorCode.INVALID_RECORD, f"The records cannot be read: {problem}.")
 
 
-def _too_large(batch: BatchHeader, codec: Compression, limits: Limits) -> Refusal:
+def _too_large(batch: BatchHeader, codec: Compression, limits: BatchLimits) -> Refusal:
     return Refusal(
         ErrorCode.MESSAGE_TOO_LARGE,
         f"The batch has {batch.size} bytes with the topic's compression ({codec.name.lower()}),"
