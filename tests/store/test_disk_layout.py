@@ -5,9 +5,10 @@ from uuid import UUID, uuid4
 
 import pytest
 from tests.support.disks import NO_PERMISSION, FaultyFiles
+from tests.support.transactional_log import TransactionalLog
 
 from semel.store.directory import DiskStore
-from semel.store.interface import LogConfig, StorageError
+from semel.store.interface import LogConfig, LogDeleted, StorageError
 
 CONFIG = LogConfig(segment_bytes=1000, index_interval_bytes=150, file_delete_delay_ms=500)
 
@@ -331,3 +332,36 @@ def test_a_log_that_names_no_topic_cannot_be_opened(store, log, tmp_path, clock,
         again.topic_id("t", 0)
     with pytest.raises(StorageError):
         again.open("t", 0)
+
+
+class TestASearchByTime:
+    """It pauses after each batch, and the log goes on meanwhile."""
+
+    def test_passes_over_what_was_deleted(self, store, log):
+        found = log.batches_at_or_after(0, 90)
+        assert next(found).base_offset == 0
+        log.delete_below(60)
+        store.clock.now_ms += 100_000
+        list(store.sweep())
+        rest = [batch.base_offset for batch in found]
+        assert rest[-1] == 87
+        assert log.offline is None
+
+    def test_sees_all_that_follows_what_was_replaced(self, store, clock, batch):
+        config = LogConfig(segment_bytes=1000, compact=True, delete=False, file_delete_delay_ms=0)
+        log = store.create("k", 0, uuid4(), config)
+        for number in range(60):
+            log.append([batch(number, key=b"%d" % (number % 40))])
+        found = log.batches_at_or_after(0, 60)
+        assert next(found).base_offset == 0
+        TransactionalLog(log).compact()
+        list(store.sweep())
+        assert {batch.base_offset for batch in found} >= set(range(40, 60))
+        assert log.offline is None
+
+    def test_of_a_deleted_log_ends_with_its_error(self, store, log):
+        found = log.batches_at_or_after(0, 90)
+        next(found)
+        store.delete("t", 0)
+        with pytest.raises(LogDeleted):
+            list(found)
