@@ -17,11 +17,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
-from semel.broker.addresses import Address, parse_listener
+from semel.broker.addresses import Address, parse_advertised, parse_listener
 from semel.broker.catalog.catalog import Catalog
 from semel.broker.directory import DataDirectory
 from semel.broker.dispatch import Dispatcher
+from semel.broker.settings.definitions import BadSetting
 from semel.broker.settings.settings import Settings
+from semel.broker.start_failures import listening_on, using_directory
 from semel.net.connection import Connection
 from semel.net.listener import Listener, ListenerLimits
 
@@ -50,6 +52,7 @@ class Broker:
     partitions: Any
     transactions: Any
     groups: Any
+    metrics: Any
 
     def __init__(
         self,
@@ -60,8 +63,13 @@ class Broker:
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         given = dict(settings or {})
-        if host is not None or port is not None or "listeners" not in given:
+        if "listeners" not in given:
             given["listeners"] = f"PLAINTEXT://{Address(host or '127.0.0.1', port or 0)}"
+        elif host is not None or port is not None:
+            raise BadSetting(
+                "`host` and `port`, and the setting listeners, say where to listen: give one of "
+                "the two"
+            )
         self.settings = Settings(given)
         self.listen_address = parse_listener("listeners", self.settings["listeners"])
         self._advertised = self._parse_advertised()
@@ -90,18 +98,16 @@ class Broker:
         if hasattr(self, "loop"):
             raise RuntimeError("A broker starts once: make a new one on the same directory.")
         self.loop = asyncio.get_running_loop()
-        self._directory.lock()
         try:
-            self.catalog.open()
-            self._start_part("partitions")
-            for part, topic in COORDINATORS.items():
-                if topic in self.catalog.topics and part not in vars(self):
-                    self._start_part(part)
+            with using_directory(self.data):
+                self._directory.open()
+                self._start_on_disk()
             if self.settings["metrics.port"] >= 0:
                 self._start_part("metrics")
             self._set_limits()
             self.settings.observers.append(self._set_limits)
-            await self._listener.start(*self.listen_address)
+            with listening_on(self.listen_address):
+                await self._listener.start(*self.listen_address)
         except BaseException:
             await self._stop_parts()
             raise
@@ -117,6 +123,13 @@ class Broker:
         if self._temporary is not None:
             self._temporary.cleanup()
         log.info("stopped")
+
+    def _start_on_disk(self) -> None:
+        self.catalog.open()
+        self._start_part("partitions")
+        for part, topic in COORDINATORS.items():
+            if topic in self.catalog.topics and part not in vars(self):
+                self._start_part(part)
 
     def _start_part(self, name: str) -> Any:
         module, kind = PARTS[name]
@@ -138,7 +151,7 @@ class Broker:
         while self._started:
             await self._started.pop().stop()
         self.catalog.close()
-        self._directory.unlock()
+        self._directory.close()
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Run in the background until done or the broker stops; a failure is logged."""
@@ -176,11 +189,14 @@ class Broker:
         return time.time_ns() // 1_000_000
 
     def _reachable_host(self) -> str:
-        return "127.0.0.1" if self.listen_address.is_wildcard else self.listen_address.host
+        """Where clients on this machine find it."""
+        if self.listen_address.is_wildcard:
+            return "::1" if self.listen_address.is_ipv6 else "127.0.0.1"
+        return self.listen_address.host
 
     def _parse_advertised(self) -> Address | None:
         text = self.settings["advertised.listeners"]
-        return parse_listener("advertised.listeners", text) if text else None
+        return parse_advertised("advertised.listeners", text) if text else None
 
     # Settings that change while it runs
 
