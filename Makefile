@@ -1,20 +1,30 @@
 # `make run` shows Semel at work, `make test` proves it. Both need only Python 3.11+, make and PyPI.
 
 PYTHON ?= python3
-VENV := .venv
+# Another PYTHON has an environment of its own: make test PYTHON=python3.13
+VENV := .venv$(if $(filter-out python3,$(PYTHON)),-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:2], sep=".")'))
 BIN := $(VENV)/bin
+# What is installed: SHOW is enough for `make run`, QUICK for all tests but Spark's, READY for all.
+SHOW := $(VENV)/show
+QUICK := $(VENV)/quick
 READY := $(VENV)/ready
+DOCS := .venv-docs
+DOCS_READY := $(DOCS)/ready
 PYTEST := $(BIN)/pytest
 N ?= 2000
 INTEROP ?= interop
 
-.PHONY: run test check format interop bench soak sim mutants fuzz clean
+.PHONY: run test quick check format generated interop bench soak sim mutants fuzz docs clean
 
-run: $(READY)  ## an exactly-once pipeline on Spark, surviving crashes
+run: $(SHOW)  ## an exactly-once pipeline on Spark, surviving crashes
 	$(BIN)/semel demo
 
 test: $(READY)  ## everything that needs no Maven and no Go
 	$(PYTEST) -n 2 --dist loadgroup -m "not interop and not soak"
+
+quick: $(QUICK)  ## what needs neither Spark nor much time: make quick PYTHON=python3.13
+	$(PYTEST) -n 2 --dist loadgroup -m "not interop and not soak and not spark and not slow" \
+	    --ignore tests/spark
 
 check: $(READY)  ## format, lint, types, tidiness and the fast tests, in under a minute
 	$(BIN)/ruff format --check .
@@ -26,6 +36,9 @@ check: $(READY)  ## format, lint, types, tidiness and the fast tests, in under a
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+generated: $(READY)  ## write what is made from other files anew: blocking clients, keywords, settings
+	$(BIN)/python -m tools.generate
 
 interop: $(READY)  ## Apache Kafka, its tools, Java and Go clients (Maven and Go fetch them)
 	$(PYTEST) -m "$(INTEROP)" --timeout 300
@@ -51,13 +64,39 @@ mutants: $(READY)  ## break the code on purpose and see what notices
 fuzz: $(READY)  ## a million malformed messages
 	$(BIN)/python tests/wire/fuzz.py --cases 1000000
 
-$(READY): pyproject.toml requirements.lock
-	@echo "Installing into $(VENV) (about 700 MB with Spark; once)"
+docs: $(DOCS_READY)  ## the documentation as a site, in build/docs; needs no network once installed
+	$(DOCS)/bin/python -m sphinx -q -W --keep-going -E -b html docs build/docs
+	@echo "Open build/docs/index.html"
+
+# An environment of its own: the site needs neither Spark nor the tests' tools.
+$(DOCS_READY): pyproject.toml requirements-docs.lock
+	@echo "Installing into $(DOCS) (about 130 MB; once)"
+	@$(PYTHON) -m venv $(DOCS)
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.lock
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+$(SHOW): $(VENV)/base requirements-spark.lock
+	@echo "Installing Spark into $(VENV) (0.7 GB; once)"
+	@$(PIP) -r requirements-spark.lock
+	@touch $@
+
+$(QUICK): $(VENV)/base requirements-dev.lock requirements-docs.lock
+	@$(PIP) -r requirements-dev.lock -r requirements-docs.lock
+	@touch $@
+
+$(READY): $(SHOW) $(QUICK)
+	@touch $@
+
+$(VENV)/base: pyproject.toml requirements.lock
+	@echo "Installing into $(VENV) (0.5 GB; once)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Semel needs Python 3.11 or newer; set PYTHON=python3.11")'
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@$(PIP) -r requirements.lock
+	@$(PIP) --no-deps -e .
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build/docs .mypy_cache .ruff_cache .hypothesis

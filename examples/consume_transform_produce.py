@@ -28,8 +28,6 @@ async def by_hand(bootstrap: str, transactional_id: str, quiet_ms: int, **group:
         Consumer(
             bootstrap,
             group_id=GROUP,
-            isolation_level="read_committed",
-            auto_offset_reset="earliest",
             **group,
         ) as consumer,
         Producer(bootstrap, transactional_id=transactional_id) as producer,
@@ -47,24 +45,14 @@ async def by_hand(bootstrap: str, transactional_id: str, quiet_ms: int, **group:
                 await producer.commit_transaction()
             except AbortableError:
                 await producer.abort_transaction()
-                await go_back(consumer)
-
-
-async def go_back(consumer: Consumer) -> None:
-    """To what is committed: the transaction's records are to be read again."""
-    committed = await consumer.committed(consumer.assignment())
-    for partition in consumer.assignment():
-        if partition in committed:
-            consumer.seek(partition, committed[partition].offset)
-        else:
-            consumer.seek_to_beginning(partition)
+                await consumer.seek_to_committed()  # the records are to be read again
 
 
 async def with_transact(bootstrap: str, transactional_id: str, quiet_ms: int, **group: Any) -> None:
     async with transact(
         bootstrap,
         inputs=["orders"],
-        group=GROUP,
+        group_id=GROUP,
         transactional_id=transactional_id,
         stop_when_idle_ms=quiet_ms,
         **group,

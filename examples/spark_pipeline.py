@@ -17,7 +17,7 @@ CLICKS = [f"page-{number % 5}" for number in range(1000)]
 
 def main(bootstrap: str = "localhost:9092", checkpoint: str = "checkpoints/clicks") -> None:
     with Producer(bootstrap) as producer:
-        producer.send_many("clicks", [(None, page.encode()) for page in CLICKS])
+        producer.send_many("clicks", [(page.encode(), None) for page in CLICKS])
 
     Pipeline(
         application="clicks-per-page",

@@ -290,6 +290,21 @@ async def test_internal_topics_are_made_as_the_settings_say_and_marked(start_bro
     assert broker.catalog.topics["__consumer_offsets"].config["cleanup.policy"] == ("compact",)
 
 
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
+async def test_an_internal_topic_is_made_alike_whoever_asks_for_it_first(
+    start_broker, connect, tmp_path, name
+):
+    by_client = await start_broker(tmp_path / "client")
+    request = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=name)])
+    await (await connect(by_client))(request, 4)
+    by_coordinator = await start_broker(tmp_path / "coordinator")
+    by_coordinator.groups.ensure_topic()
+    by_coordinator.transactions.shard_of("id")
+    one, other = (broker.catalog.topics[name] for broker in (by_client, by_coordinator))
+    assert one.partition_count == other.partition_count
+    assert one.config.own == other.config.own
+
+
 async def test_authorized_operations_are_told_only_on_request(ask, broker):
     broker.catalog.create_topic("t", 1)
     request = named("t")

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from semel.client import (
-    ClientError,
     Consumer,
     FatalError,
     Producer,
     RetriableError,
+    SemelError,
     UsageError,
     blocking,
 )
@@ -172,11 +172,11 @@ async def test_a_row_that_the_topic_refuses_fails_the_delivery_and_the_transacti
         await producer.init_transactions()
         await producer.begin_transaction()
         delivery = await producer.send_table(topic, pa.table({"value": [b"", b"x" * 5_000]}))
-        with pytest.raises(ClientError) as caught:
+        with pytest.raises(SemelError) as caught:
             await delivery
         assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
         assert delivery.done()
-        with pytest.raises(ClientError):
+        with pytest.raises(SemelError):
             await producer.commit_transaction()
 
 

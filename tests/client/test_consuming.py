@@ -21,6 +21,7 @@ from semel.client import (
     blocking,
     transact,
 )
+from semel.client.machines.ledger import LedgerEntry
 from semel.client.transacting import TransactBatch
 
 MakeTopic = Callable[..., Awaitable[str]]
@@ -235,7 +236,7 @@ async def test_the_loop_moves_every_record_once_though_its_body_fails(
             batches.stop()
 
     async with transact(
-        bootstrap, inputs=[source], group=unique, transactional_id=unique, max_poll_records=30
+        bootstrap, inputs=[source], group_id=unique, transactional_id=unique, max_poll_records=30
     ) as batches:
         await batches.run(work)
     assert sorted(await numbers(bootstrap, target, 200)) == list(range(200))
@@ -248,7 +249,7 @@ async def test_leaving_the_loop_early_leaves_its_batch_undone(
 ) -> None:
     source, target = await make_topic(), await make_topic()
     await fill(bootstrap, source, 10)
-    given = {"inputs": [source], "group": unique, "transactional_id": unique}
+    given = {"inputs": [source], "group_id": unique, "transactional_id": unique}
     async with transact(bootstrap, **given) as batches:
         async for batch in batches:
             await batch.send(target, b"-1")
@@ -322,6 +323,22 @@ async def test_a_topic_that_forgets_is_no_ledger(bootstrap: str, make_topic: Mak
         await Ledger(bootstrap, topic=topic).last("app")
 
 
+async def test_an_application_of_a_spark_query_is_not_taken_for_the_clients(
+    bootstrap: str, unique: str
+) -> None:
+    ledger = Ledger(bootstrap, topic=f"ledger-{unique}")
+    query = LedgerEntry("app", 7, {"query": "q", "start": [], "end": []}, "spark")
+    await ledger.entries()
+    async with Producer(bootstrap, transactional_id=unique) as producer:
+        async with producer.transaction():
+            await producer.send(ledger.topic, query.encode(), query.key)
+        with pytest.raises(UsageError, match="by spark, not by client"):
+            async with ledger.once(producer, "app", 8):
+                raise AssertionError("ran")
+    assert await ledger.entries() == {"app": query}
+    assert await ledger.last("app") == 7
+
+
 async def test_an_administrator_sees_topics_groups_and_transactions(
     bootstrap: str, unique: str
 ) -> None:
@@ -366,7 +383,7 @@ def test_scripts_can_do_without_await(bootstrap: str, unique: str) -> None:
     with blocking.Producer(bootstrap, transactional_id=unique) as producer:
         with producer.transaction():
             delivery = producer.send(f"blocking-{unique}", b"1")
-            producer.send_many(f"blocking-{unique}", [(None, b"2"), (None, b"3")])
+            producer.send_many(f"blocking-{unique}", [(b"2", None), (b"3", None)])
         assert delivery.result().offset == 0
         with suppress(KeyError), producer.transaction():
             producer.send(f"blocking-{unique}", b"void")
@@ -378,7 +395,7 @@ def test_scripts_can_do_without_await(bootstrap: str, unique: str) -> None:
         values = [record.value for record in islice(consumer, 3)]
     assert values == [b"1", b"2", b"3"]
     with blocking.transact(
-        bootstrap, inputs=[f"blocking-{unique}"], group=unique, transactional_id=unique
+        bootstrap, inputs=[f"blocking-{unique}"], group_id=unique, transactional_id=unique
     ) as batches:
         for batch in batches:
             for record in batch:

@@ -136,7 +136,7 @@ async def test_nothing_starts_without_a_broker(line: Line, fault: str) -> None:
     await ends_in_time(Producer(line.bootstrap, max_block_ms=SHORT_MS, **PATIENT).start)
     await ends_in_time(lambda: Ledger(line.bootstrap, **given).last("a"))
     loop = transact(
-        line.bootstrap, inputs=["t"], group="g", transactional_id="t", max_block_ms=SHORT_MS,
+        line.bootstrap, inputs=["t"], group_id="g", transactional_id="t", max_block_ms=SHORT_MS,
         **PATIENT,
     )  # fmt: skip
     await ends_in_time(loop.__aenter__)

@@ -208,7 +208,7 @@ async def test_the_loop_is_exactly_once_in_groups_of_the_newer_kind(
 
     async def loop(name: str) -> None:
         async with transact(
-            bootstrap, inputs=[source], group=unique, transactional_id=f"{unique}-{name}",
+            bootstrap, inputs=[source], group_id=unique, transactional_id=f"{unique}-{name}",
             group_protocol="consumer", max_poll_records=10,
         ) as batches:  # fmt: skip
             loops.append(batches)
@@ -263,7 +263,7 @@ def test_settings_that_are_the_brokers_are_refused() -> None:
     with pytest.raises(UsageError, match="needs group_protocol='consumer'"):
         Consumer("h:1", group_remote_assignor="range")
     with pytest.raises(UsageError, match="isolation_level: transact decides this itself"):
-        transact("h:1", inputs="t", group="g", transactional_id="t", isolation_level="x")
+        transact("h:1", inputs="t", group_id="g", transactional_id="t", isolation_level="x")
 
 
 async def test_what_is_subscribed_to_must_make_sense(bootstrap: str, unique: str) -> None:

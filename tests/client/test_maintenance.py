@@ -11,11 +11,11 @@ from tests.support.brokers.process import SemelProcess
 
 from semel.client import (
     Admin,
-    ClientError,
     Consumer,
     NewTopic,
     Producer,
     RetriableError,
+    SemelError,
     TopicPartition,
     transact,
 )
@@ -159,7 +159,7 @@ async def test_a_commit_without_an_answer_says_so_and_can_be_asked_again(
         mortal.kill()
         with pytest.raises(RetriableError, match="call commit_transaction again"):
             await producer.commit_transaction(timeout_ms=300)
-        with pytest.raises(ClientError, match="call commit_transaction again"):
+        with pytest.raises(SemelError, match="call commit_transaction again"):
             await producer.abort_transaction()
         await asyncio.to_thread(mortal.start)
         await producer.commit_transaction()
@@ -191,11 +191,13 @@ async def test_the_loop_of_the_notes_loses_nothing_and_doubles_nothing_through_i
         for number in range(total):
             await producer.send("in", b"%d" % number, b"%d" % number)
     done = asyncio.Event()
+    seen: list[int] = []
+    progress = asyncio.Condition()
 
     async def member(name: str, most: int | None) -> None:
         given = {"max_poll_records": 20, "heartbeat_interval_ms": 200, "session_timeout_ms": 6_000}
         async with transact(
-            mortal.bootstrap, inputs=["in"], group="g", transactional_id=name, **given, **QUICK
+            mortal.bootstrap, inputs=["in"], group_id="g", transactional_id=name, **given, **QUICK
         ) as batches:
             moved = 0
             async for batch in batches:
@@ -206,12 +208,12 @@ async def test_the_loop_of_the_notes_loses_nothing_and_doubles_nothing_through_i
                     batches.stop()
 
     async def kill_twice() -> None:
-        for _ in range(2):
-            await asyncio.sleep(0.3)
+        for reached in (total // 6, total // 2):
+            async with progress:
+                await progress.wait_for(lambda reached=reached: len(seen) >= reached)
             await restart(mortal)
 
-    async def watch() -> list[int]:
-        seen: list[int] = []
+    async def watch() -> None:
         async with Consumer(
             mortal.bootstrap,
             auto_offset_reset="earliest",
@@ -221,12 +223,13 @@ async def test_the_loop_of_the_notes_loses_nothing_and_doubles_nothing_through_i
             places = [TopicPartition("out", 0), TopicPartition("out", 1)]
             consumer.assign(places)
             while len(seen) < total:
-                seen += [int(record.value or b"") for record in await consumer.poll(500)]
-            return seen
+                seen.extend(int(record.value or b"") for record in await consumer.poll(500))
+                async with progress:
+                    progress.notify_all()
 
     members = [asyncio.create_task(member(f"{uuid.uuid4()}", most)) for most in (100, None, None)]
     killer = asyncio.create_task(kill_twice())
-    seen = await watch()
+    await watch()
     await killer
     done.set()
     for task in members:

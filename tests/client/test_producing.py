@@ -147,6 +147,23 @@ async def test_a_record_too_large_for_the_topic_aborts_the_transaction_and_the_n
     assert [r.value for r in await read(bootstrap, topic, 1)] == [b"small"]
 
 
+async def test_a_refused_batch_says_which_records_were_bad_the_first_three_of_them(
+    bootstrap: str, make_topic: MakeTopic
+) -> None:
+    topic = await make_topic(cleanup_policy="compact")
+    async with Producer(bootstrap, linger_ms=60_000) as producer:
+        deliveries = [
+            await producer.send(topic, b"v", None if number % 2 == 0 else b"k")
+            for number in range(10)
+        ]
+        await producer.flush()
+        failed = await asyncio.gather(*deliveries, return_exceptions=True)
+    said = str(failed[0])
+    assert all(index in said for index in ("record 0: ", "record 2: ", "record 4: "))
+    assert "record 6: " not in said
+    assert "and 2 more" in said
+
+
 async def test_a_batch_too_large_for_the_topic_is_split(
     bootstrap: str, make_topic: MakeTopic
 ) -> None:
@@ -188,7 +205,7 @@ async def test_calls_in_the_wrong_order_say_what_is_missing(bootstrap: str, uniq
 async def test_settings_are_checked_and_java_names_work() -> None:
     with pytest.raises(UsageError, match="did you mean linger_ms"):
         Producer("localhost:1", lingr_ms=5)
-    with pytest.raises(UsageError, match="'all', 1 or 0"):
+    with pytest.raises(UsageError, match="acks 7: use one of all, -1, 0, 1"):
         Producer("localhost:1", acks=7)
     with pytest.raises(UsageError, match="enable_idempotence needs acks"):
         Producer("localhost:1", acks=1)

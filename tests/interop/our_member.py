@@ -16,7 +16,7 @@ async def member(
     async with transact(
         bootstrap,
         inputs=[source],
-        group=group,
+        group_id=group,
         transactional_id=transactional_id,
         group_protocol=protocol,
         **(quick if protocol == "classic" else {}),

@@ -15,7 +15,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 FAST = (
     "tests/spark/test_claims.py",
-    "tests/spark/test_ledger_judge.py",
+    "tests/spark/test_query_batch.py",
     "tests/spark/test_claim_service.py",
     "tests/columnar/test_columnar.py",
     "tests/spark/test_lent.py",
@@ -53,20 +53,20 @@ MUTANTS = (
     ),
     Mutant(
         "rule 1: does not wait for another application's open transaction",
-        "spark/ledger.py",
-        "        self._wait_until_stable(end)\n",
-        "",
+        "client/machines/ledger.py",
+        "        yield Unstable(stable, end)\n",
+        "        break\n",
         STRANGER,
     ),
     Mutant(
         "rule 2: compares batch numbers only",
-        "spark/ledger.py",
+        "spark/query_batch.py",
         "    if committed == batch:",
         "    if committed.batch == batch.batch:",
     ),
     Mutant(
         "rule 2: runs any later batch",
-        "spark/ledger.py",
+        "spark/query_batch.py",
         "batch.batch == committed.batch + 1 and batch.start == committed.end",
         "batch.batch > committed.batch",
     ),
@@ -142,7 +142,7 @@ MUTANTS = (
     Mutant(
         "rule 6: the ledger is not written",
         "spark/sink/committer.py",
-        "            self._ledger.write(self._lender, entry)\n",
+        "            self._ledger.write(self._lender, batch)\n",
         "",
         FORGOTTEN,
     ),

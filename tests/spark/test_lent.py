@@ -2,9 +2,11 @@
 
 import pytest
 
+from semel.client.machines.ledger import LedgerEntry
 from semel.spark.kafka.client import Cluster, KafkaError
+from semel.spark.kafka.ledger import SparkLedger
 from semel.spark.kafka.transactions import Fenced, Lender, Outcome, Refused
-from semel.spark.ledger import Entry, Ledger
+from semel.spark.query_batch import QueryBatch
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -137,26 +139,26 @@ def test_a_group_with_live_members_is_refused_with_that_reason(kafka, lender, pr
 
 
 def test_the_ledger_finds_an_entry_behind_many_others(kafka, cluster, lender):
-    ledger = Ledger(cluster, f"mine-{lender.transactional_id}")
+    ledger = SparkLedger(cluster, f"mine-{lender.transactional_id}")
     ledger.create()
-    mine = Entry("q", 1, ({"a": 1},), ({"a": 2},))
+    mine = QueryBatch("q", 1, ({"a": 1},), ({"a": 2},))
     lender.lend()
     ledger.write(lender, mine)
     lender.commit()
     others = kafka.producer()
     for number in range(3000):
-        others.produce(ledger.topic, mine.encode(), key=f"other-{number}")
+        others.produce(ledger.topic, mine.entry("other").encode(), key=f"other-{number}")
     others.flush()
     assert ledger.read() == mine
-    assert Ledger(cluster, "nobody").read() is None
+    assert SparkLedger(cluster, "nobody").read() is None
 
 
 def test_an_application_that_was_removed_from_the_ledger_is_unknown(kafka, cluster, lender):
     """Its older entries may be there until compaction takes them."""
-    ledger = Ledger(cluster, f"mine-{lender.transactional_id}")
+    ledger = SparkLedger(cluster, f"mine-{lender.transactional_id}")
     ledger.create()
     lender.lend()
-    ledger.write(lender, Entry("q", 1, (), ()))
+    ledger.write(lender, QueryBatch("q", 1, (), ()))
     lender.commit()
     others = kafka.producer()
     for number in range(1500):
@@ -167,12 +169,23 @@ def test_an_application_that_was_removed_from_the_ledger_is_unknown(kafka, clust
 
 
 def test_an_aborted_entry_is_not_found(kafka, cluster, lender):
-    ledger = Ledger(cluster, f"mine-{lender.transactional_id}")
+    ledger = SparkLedger(cluster, f"mine-{lender.transactional_id}")
     ledger.create()
     lender.lend()
-    ledger.write(lender, Entry("q", 1, (), ()))
+    ledger.write(lender, QueryBatch("q", 1, (), ()))
     lender.abort()
     assert ledger.read() is None
+
+
+def test_an_application_that_the_client_recorded_is_not_a_querys(kafka, cluster, lender):
+    ledger = SparkLedger(cluster, f"client-{lender.transactional_id}")
+    ledger.create()
+    others = kafka.producer()
+    entry = LedgerEntry(ledger.application, 7, {"query": "q", "start": [], "end": []})
+    others.produce(ledger.topic, entry.encode(), key=entry.key)
+    others.flush()
+    with pytest.raises(Refused, match="by client, not by spark"):
+        ledger.read()
 
 
 @pytest.mark.slow

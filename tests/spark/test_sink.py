@@ -13,7 +13,7 @@ from pyspark.errors.exceptions.captured import StreamingQueryException
 
 from semel.spark import write
 from semel.spark.kafka.transactions import Refused
-from semel.spark.ledger import Entry
+from semel.spark.query_batch import QueryBatch
 from semel.spark.sink.committer import BatchFailed, Committer, refuse_connect, refuse_speculation
 from semel.spark.sink.streams import refuse_modes
 
@@ -367,7 +367,7 @@ def test_a_commit_that_lands_during_the_takeover_is_seen(job):
             former.append(Committer(job.kafka.bootstrap, job.topic, job.application))
             rows = job.spark.read.text(str(job.lines.directory)).selectExpr("value AS key", "value")
             former[0].take_over(rows, 0)
-            former[0].commit(rows, Entry(query_id, 0, (None,), ({"logOffset": 0},)))
+            former[0].commit(rows, QueryBatch(query_id, 0, (None,), ({"logOffset": 0},)))
 
     assert job.run(at=commit_as_the_former_driver).rows == 0
     job.assert_exactly_once()

@@ -6,6 +6,8 @@ from uuid import uuid4
 
 import pytest
 
+from semel.broker.partitions.log_settings import log_config
+from semel.broker.settings.settings import Settings, TopicConfig
 from semel.store.directory import DiskStore
 from semel.store.interface import DURABLE, LogConfig, OffsetOutOfRange
 from semel.store.memory import MemoryStore
@@ -185,6 +187,22 @@ def test_a_segment_rolls_when_its_records_span_too_much_time(store, batch):
     log.append([batch(1, timestamp=1_100)])
     log.append([batch(2, timestamp=1_101)])
     assert [segment.base_offset for segment in log.segments()] == [0, 2]
+
+
+@pytest.mark.parametrize(("compact", "segments"), [(True, [0, 2]), (False, [0])])
+def test_a_segment_that_is_to_be_compacted_does_not_outlive_the_compaction_lag(
+    store, batch, compact, segments
+):
+    config = log_config(
+        TopicConfig(
+            Settings(),
+            {"cleanup.policy": "compact", "max.compaction.lag.ms": "100"} if compact else {},
+        )
+    )
+    log = store.create("lag", 0, uuid4(), config)
+    for offset, timestamp in enumerate((1_000, 1_100, 1_101)):
+        log.append([batch(offset, timestamp=timestamp)])
+    assert [segment.base_offset for segment in log.segments()] == segments
 
 
 def test_rolling_by_hand_begins_a_segment_unless_the_last_is_empty(log, batch):

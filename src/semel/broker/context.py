@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from semel.broker.catalog.catalog import Catalog
+    from semel.broker.coordinators.groups import Groups
+    from semel.broker.coordinators.transactions import Transactions
+    from semel.broker.partitions.partitions import Partitions
     from semel.broker.server import Broker
     from semel.broker.settings.settings import Settings
     from semel.net.connection import Connection
@@ -18,28 +21,34 @@ CLUSTER_NAME = "kafka-cluster"
 NAME_AT = 8
 
 
+class Access(Protocol):
+    """Who may do what."""
+
+    def may(self, ctx: Context, operation: str, resource_type: str, name: str) -> bool: ...
+
+
 class Context:
     """One per connection and client id. The broker's parts are looked up once, the coordinators
-    when first asked for, for that starts them."""
+    when first asked for, for that starts them.
+
+    `ctx.may("WRITE", "TRANSACTIONAL_ID", "a")` is the one place where access is asked: operation
+    and resource type are Kafka's, in capitals; the one of type CLUSTER is called `kafka-cluster`.
+    """
 
     __slots__ = (
+        "__dict__",  # of the coordinators
         "body_at",
         "broker",
         "catalog",
         "client_id",
         "client_name",
         "connection",
-        "groups",
         "may",
         "now_ms",
         "partitions",
         "principal",
         "settings",
-        "transactions",
     )
-
-    transactions: Any
-    groups: Any
 
     def __init__(
         self, broker: Broker, connection: Connection, client_id: str | None, client_name: bytes
@@ -52,18 +61,20 @@ class Context:
         self.principal = "User:ANONYMOUS"
         self.settings: Settings = broker.settings
         self.catalog: Catalog = broker.catalog
-        self.partitions: Any = broker.partitions
+        self.partitions: Partitions = broker.partitions
         self.now_ms: Callable[[], int] = broker.now_ms
         #: Whether the client may do this (operation, resource type, name): the one place to ask.
         self.may: Callable[[str, str, str], bool] = (
             _all_may if broker.access is None else partial(broker.access.may, self)
         )
 
-    def __getattr__(self, name: str) -> Any:
-        """Called only for what is not there yet."""
-        part = getattr(self.broker, name)
-        setattr(self, name, part)
-        return part
+    @cached_property
+    def transactions(self) -> Transactions:
+        return self.broker.transactions
+
+    @cached_property
+    def groups(self) -> Groups:
+        return self.broker.groups
 
 
 def _all_may(operation: str, resource_type: str, name: str) -> bool:

@@ -1,26 +1,107 @@
-"""From a coordinator's reply, there at once or later, to the response that a handler returns."""
+"""A reply that is there now, or a future of it: how one is turned into a response.
 
-import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any
+Nearly every reply is there at once, and is answered in the same turn of the loop without a task or
+a future. It comes later where something it rests on is not durable yet, or where it waits for
+others. Handlers and coordinators work with both through what is here:
 
-from semel.wire.errors import ErrorCode
+    return when(ctx.transactions.submit(command), respond)      # a response, or a future of it
+    return when_all([ask(name) for name in names], respond)     # the same of several replies
+    reply = await settled(ctx.groups.submit(name, command))     # in a coroutine
+    pass_on(reply, waiting)                                     # to a future made before
+    return when_durable(loop, tickets, respond)                 # when the log has kept its promises
+"""
+
+from __future__ import annotations
+
+from asyncio import AbstractEventLoop, Future, gather
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar, Union, overload
+
+from semel.store.interface import Ticket
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+NowOrLater = Union[T, Future[T]]  # noqa: UP007  (mypy takes `T | …` for a value here)
+InTurn = Coroutine[Any, Any, T]
+"""A coroutine: what the same connection sends next is not started before it is done."""
 
 
-def when(reply: Any, respond: Callable[[Any], Any]) -> Any:
-    """`respond(reply)`, or a future of it where the reply is one. No task is made."""
-    if not isinstance(reply, asyncio.Future):
-        return respond(reply)
-    response = reply.get_loop().create_future()
+@overload
+def when(reply: Future[T], respond: Callable[[T], NowOrLater[R]]) -> Future[R]: ...
+@overload
+def when(reply: T, respond: Callable[[T], NowOrLater[R]]) -> NowOrLater[R]: ...
+def when(reply: NowOrLater[T], respond: Callable[[T], NowOrLater[R]]) -> NowOrLater[R]:
+    """`respond(reply)`, now or when the reply is there. No task is made."""
+    if isinstance(reply, Future):
+        return _later(reply, respond)
+    return respond(reply)
 
-    def done(reply: asyncio.Future[Any]) -> None:
-        if response.cancelled():
+
+def when_all(
+    replies: Sequence[NowOrLater[T]], respond: Callable[[list[T]], NowOrLater[R]]
+) -> NowOrLater[R]:
+    """`respond(replies)`, now or when the last of them is there."""
+    later = [reply for reply in replies if isinstance(reply, Future)]
+
+    def respond_now(_: object = None) -> NowOrLater[R]:
+        return respond([_now(reply) for reply in replies])
+
+    return when(gather(*later), respond_now) if later else respond_now()
+
+
+async def settled(reply: NowOrLater[T]) -> T:
+    """The reply itself, for a coroutine."""
+    return await reply if isinstance(reply, Future) else reply
+
+
+def pass_on(reply: NowOrLater[T], waiting: Future[T]) -> None:
+    """Give a reply to somebody who waits for it already."""
+    if isinstance(reply, Future):
+        reply.add_done_callback(lambda done: _hand_over(done, waiting))
+    elif not waiting.done():
+        waiting.set_result(reply)
+
+
+def when_durable(
+    loop: AbstractEventLoop,
+    tickets: Sequence[Ticket],
+    respond: Callable[[], R],
+    timeout_ms: float | None = None,
+) -> Future[R]:
+    """`respond()`, which looks at the tickets, once all of them are settled or the time is up."""
+    response: Future[R] = loop.create_future()
+    waiting = len(tickets)
+
+    def finish() -> None:
+        if not response.done():
+            response.set_result(respond())
+
+    def one_settled(_: Ticket) -> None:
+        nonlocal waiting
+        waiting -= 1
+        if not waiting:
+            if timer is not None:
+                timer.cancel()
+            finish()
+
+    timer = None if timeout_ms is None else loop.call_later(timeout_ms / 1000, finish)
+    for ticket in tickets:
+        ticket.add_callback(one_settled)
+    return response
+
+
+def _later(reply: Future[T], respond: Callable[[T], NowOrLater[R]]) -> Future[R]:
+    response: Future[R] = reply.get_loop().create_future()
+
+    def done(reply: Future[T]) -> None:
+        if response.done():
             return
         if reply.cancelled():
             response.cancel()
             return
         try:
-            response.set_result(respond(reply.result()))
+            pass_on(respond(reply.result()), response)
         except Exception as problem:
             response.set_exception(problem)
 
@@ -28,51 +109,16 @@ def when(reply: Any, respond: Callable[[Any], Any]) -> Any:
     return response
 
 
-def when_all(replies: list[Any], respond: Callable[[list[Any]], Any]) -> Any:
-    """The same for several replies, of which any may be a future."""
-    if not any(isinstance(reply, asyncio.Future) for reply in replies):
-        return respond(replies)
-    return when(asyncio.ensure_future(_gather(replies)), respond)
+def _now(reply: NowOrLater[T]) -> T:
+    return reply.result() if isinstance(reply, Future) else reply
 
 
-async def _gather(replies: list[Any]) -> list[Any]:
-    return [await reply if isinstance(reply, asyncio.Future) else reply for reply in replies]
-
-
-def fenced_for(error: ErrorCode, version: int, known_since: int) -> ErrorCode:
-    """Clients from before `known_since` do not know PRODUCER_FENCED (KIP-588)."""
-    if error is ErrorCode.PRODUCER_FENCED and version < known_since:
-        return ErrorCode.INVALID_PRODUCER_EPOCH
-    return error
-
-
-_AS_NOT_ENOUGH_REPLICAS = frozenset(
-    {
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.NETWORK_EXCEPTION,
-    }
-)
-
-
-def for_produce(errors: Mapping[Any, ErrorCode], version: int) -> Mapping[Any, ErrorCode]:
-    """Producers know coordinators only from requests to them: their errors are told as those of a
-    partition that cannot write just now (Kafka's ReplicaManager, AddPartitionsToTxnManager)."""
-    if not any(errors.values()):
-        return errors
-    return {partition: _produce_error(error, version) for partition, error in errors.items()}
-
-
-def _produce_error(error: ErrorCode, version: int) -> ErrorCode:
-    if error is ErrorCode.NONE:
-        return error
-    if error is ErrorCode.PRODUCER_FENCED:
-        return ErrorCode.INVALID_PRODUCER_EPOCH
-    if error in _AS_NOT_ENOUGH_REPLICAS:
-        return ErrorCode.NOT_ENOUGH_REPLICAS
-    if error is ErrorCode.CONCURRENT_TRANSACTIONS and version < 12:
-        return ErrorCode.NOT_ENOUGH_REPLICAS
-    if error is ErrorCode.TRANSACTION_ABORTABLE and version < 11:
-        return ErrorCode.INVALID_TXN_STATE
-    return error
+def _hand_over(reply: Future[T], waiting: Future[T]) -> None:
+    if waiting.done():
+        return
+    if reply.cancelled():
+        waiting.cancel()
+    elif (problem := reply.exception()) is not None:
+        waiting.set_exception(problem)
+    else:
+        waiting.set_result(reply.result())

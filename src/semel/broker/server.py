@@ -4,6 +4,10 @@
         print(broker.bootstrap_servers)
 
 or, without asyncio, `with Broker(data="data") as broker:`, which runs it in a thread of its own.
+
+The order is: settings, the lock of the data directory, `catalog`, `partitions`, the coordinators
+(`transactions`, `groups`), `metrics`, the listener. A part is a class that takes the broker and has
+`start()` and `async stop()`; `start` may use every part before it.
 """
 
 from __future__ import annotations
@@ -13,12 +17,14 @@ import logging
 import os
 import time
 from collections.abc import Coroutine, Mapping
-from importlib import import_module
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from semel.broker.addresses import Address, parse_advertised, parse_listener
 from semel.broker.catalog.catalog import Catalog
+from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from semel.broker.descriptors import share_out
 from semel.broker.directory import DataDirectory
 from semel.broker.dispatch import Dispatcher
 from semel.broker.settings.definitions import BadSetting
@@ -27,19 +33,32 @@ from semel.broker.start_failures import listening_on, using_directory
 from semel.net.connection import Connection
 from semel.net.listener import Listener, ListenerLimits
 
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
+
+    from semel.broker.context import Access
+    from semel.broker.coordinators.groups import Groups
+    from semel.broker.coordinators.transactions import Transactions
+    from semel.broker.metrics import Metrics
+    from semel.broker.partitions.partitions import Partitions
+    from semel.broker.threaded import BrokerThread
+
 log = logging.getLogger("semel.broker")
 
-#: The parts between the catalog and the listener: the module and the class of each. They are
-#: imported when they start.
-PARTS = {
-    "partitions": ("semel.broker.partitions.partitions", "Partitions"),
-    "transactions": ("semel.broker.coordinators.transactions", "Transactions"),
-    "groups": ("semel.broker.coordinators.groups", "Groups"),
-    "metrics": ("semel.broker.metrics", "Metrics"),
-}
 #: Coordinators start with the broker if they have a past (their topic is there), and otherwise when
 #: first asked: their machines are half of what a broker loads.
-COORDINATORS = {"transactions": "__transaction_state", "groups": "__consumer_offsets"}
+COORDINATORS = {"transactions": TRANSACTION_STATE, "groups": CONSUMER_OFFSETS}
+
+
+class Part(Protocol):
+    """One of those between the catalog and the listener. They are imported when they start."""
+
+    def start(self) -> None: ...
+    async def stop(self) -> None: ...
+
+
+P = TypeVar("P", bound=Part)
+T = TypeVar("T")
 
 
 class Broker:
@@ -49,10 +68,9 @@ class Broker:
     `port` 0 takes a free one. `settings` have Kafka's names: `{"num.partitions": 3}`.
     """
 
-    partitions: Any
-    transactions: Any
-    groups: Any
-    metrics: Any
+    loop: asyncio.AbstractEventLoop
+    partitions: Partitions
+    metrics: Metrics
 
     def __init__(
         self,
@@ -60,7 +78,7 @@ class Broker:
         *,
         host: str | None = None,
         port: int | None = None,
-        settings: Mapping[str, Any] | None = None,
+        settings: Mapping[str, object] | None = None,
     ) -> None:
         given = dict(settings or {})
         if "listeners" not in given:
@@ -73,22 +91,25 @@ class Broker:
         self.settings = Settings(given)
         self.listen_address = parse_listener("listeners", self.settings["listeners"])
         self._advertised = self._parse_advertised()
-        self._temporary: Any = None
-        self._thread: Any = None
+        self._temporary: TemporaryDirectory[str] | None = None
+        self._thread: BrokerThread | None = None
         if data is None and "log.dir" not in given:
             from tempfile import TemporaryDirectory
 
             self._temporary = TemporaryDirectory(prefix="semel-")
             data = self._temporary.name
         self.data = Path(data if data is not None else self.settings["log.dir"]).absolute()
-        self.access: Any = None
+        self.access: Access | None = None
         self.catalog = Catalog(self.data, self.settings)
         self._directory = DataDirectory(self.data)
         self._dispatcher = Dispatcher(self)
         self._listener = Listener(
-            self._dispatcher.receive, ListenerLimits(), self._dispatcher.finish
+            self._dispatcher.receive,
+            ListenerLimits(),
+            self._dispatcher.finish,
+            self._dispatcher.receive_large,
         )
-        self._started: list[Any] = []
+        self._started: list[Part] = []
         self._stopped = False
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -98,12 +119,15 @@ class Broker:
         if hasattr(self, "loop"):
             raise RuntimeError("A broker starts once: make a new one on the same directory.")
         self.loop = asyncio.get_running_loop()
+        self.shares = share_out()
         try:
             with using_directory(self.data):
                 self._directory.open()
-                self._start_on_disk()
+                self.catalog.open()
+                self._start_partitions()
+                self._start_coordinators()
             if self.settings["metrics.port"] >= 0:
-                self._start_part("metrics")
+                self._start_metrics()
             self._set_limits()
             self.settings.observers.append(self._set_limits)
             with listening_on(self.listen_address):
@@ -124,26 +148,41 @@ class Broker:
             self._temporary.cleanup()
         log.info("stopped")
 
-    def _start_on_disk(self) -> None:
-        self.catalog.open()
-        self._start_part("partitions")
-        for part, topic in COORDINATORS.items():
-            if topic in self.catalog.topics and part not in vars(self):
-                self._start_part(part)
+    def _start_partitions(self) -> None:
+        from semel.broker.partitions.partitions import Partitions
 
-    def _start_part(self, name: str) -> Any:
-        module, kind = PARTS[name]
-        part = getattr(import_module(module), kind)(self)
-        setattr(self, name, part)
+        self.partitions = self._begin(Partitions(self))
+
+    def _start_coordinators(self) -> None:
+        for part, topic in COORDINATORS.items():
+            if topic in self.catalog.topics:
+                getattr(self, part)  # asking for it starts it
+
+    def _start_metrics(self) -> None:
+        from semel.broker.metrics import Metrics
+
+        self.metrics = self._begin(Metrics(self))
+
+    @cached_property
+    def transactions(self) -> Transactions:
+        """The transaction coordinators; they start when first asked for."""
+        from semel.broker.coordinators.transactions import Transactions
+
+        return self._begin(Transactions(self))
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The group coordinators; they start when first asked for."""
+        from semel.broker.coordinators.groups import Groups
+
+        return self._begin(Groups(self))
+
+    def _begin(self, part: P) -> P:
+        if not hasattr(self, "loop"):
+            raise RuntimeError("The broker is not started.")
         part.start()
         self._started.append(part)
         return part
-
-    def __getattr__(self, name: str) -> Any:
-        """Called only for what is not there yet: a coordinator, the first time it is asked for."""
-        if name not in COORDINATORS or "partitions" not in vars(self):
-            raise AttributeError(f"a broker has no {name}")
-        return self._start_part(name)
 
     async def _stop_parts(self) -> None:
         for task in self._tasks:
@@ -153,14 +192,14 @@ class Broker:
         self.catalog.close()
         self._directory.close()
 
-    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run in the background until done or the broker stops; a failure is logged."""
         task = self.loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._task_done)
         return task
 
-    def _task_done(self, task: asyncio.Task[Any]) -> None:
+    def _task_done(self, task: asyncio.Task[object]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (problem := task.exception()) is not None:
             log.error("a background task failed", exc_info=problem)
@@ -203,8 +242,8 @@ class Broker:
     def _set_limits(self) -> None:
         settings = self.settings
         limits = self._listener.limits
-        limits.max_frame_size = settings["socket.request.max.bytes"]
-        limits.max_connections = settings["max.connections"]
+        limits.set_max_frame_size(settings["socket.request.max.bytes"])
+        limits.max_connections = min(settings["max.connections"], self.shares.connections)
         limits.max_connections_per_address = settings["max.connections.per.ip"]
         limits.max_waiting = settings["queued.max.requests"]
         limits.idle_seconds = settings["connections.max.idle.ms"] / 1000
@@ -228,4 +267,5 @@ class Broker:
         return self
 
     def __exit__(self, *problem: object) -> None:
+        assert self._thread is not None
         self._thread.stop()

@@ -10,7 +10,7 @@ from typing import Any
 from semel.cli.commands import CONNECTION, JSON, Command, Option, whole
 from semel.cli.connecting import client_settings, run_client
 from semel.cli.printing import show
-from semel.client import Admin, Consumer, NewTopic, Producer
+from semel.client import Admin, Consumer, NewTopic, Producer, TopicPartition
 
 #: What was measured, with numbers; JSON shows it as it is.
 Row = dict[str, Any]
@@ -50,7 +50,7 @@ async def _produce(settings: dict[str, Any], topic: str, arguments: argparse.Nam
 async def _consume(settings: dict[str, Any], topic: str, arguments: argparse.Namespace) -> Row:
     reading = settings | {"auto.offset.reset": "earliest", "max.poll.records": 5_000}
     async with Consumer(settings=reading) as consumer:
-        consumer.assign([(topic, index) for index in range(arguments.partitions)])
+        consumer.assign([TopicPartition(topic, index) for index in range(arguments.partitions)])
         started, count = time.perf_counter(), 0
         while count < arguments.records:
             count += len(await consumer.poll(1_000))

@@ -9,7 +9,7 @@ from typing import Any
 
 from semel.cli.commands import Run
 from semel.cli.exits import CommandError, Exit, usage
-from semel.client import Admin, ClientError, RetriableError, UsageError
+from semel.client import Admin, RetriableError, SemelError, UnreachableError, UsageError
 from semel.wire.errors import ErrorCode
 
 # A person waits: say that nobody is there sooner than a program would want to hear it.
@@ -50,7 +50,7 @@ def run_client(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
         asyncio.run(stoppable())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
-    except ClientError as problem:
+    except SemelError as problem:
         exit = _exit_for(problem)
         hint = _HINT if exit is Exit.UNREACHABLE else ""
         raise CommandError(f"{problem}{hint}", exit) from problem
@@ -72,10 +72,12 @@ def with_admin(
     return run
 
 
-def _exit_for(problem: ClientError) -> Exit:
+def _exit_for(problem: SemelError) -> Exit:
     if isinstance(problem, UsageError):
         return Exit.USAGE
-    if isinstance(problem, RetriableError) and problem.code in _NO_ANSWER:
+    if isinstance(problem, UnreachableError) or (
+        isinstance(problem, RetriableError) and problem.code in _NO_ANSWER
+    ):
         return Exit.UNREACHABLE
     return Exit.FAILED
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from semel.broker.addresses import LAST_PORT, Address, parse_listener
+from semel.broker.descriptors import raise_limit
 from semel.broker.log_lines import FORMATS, LEVELS, write_lines
 from semel.broker.server import Broker
 from semel.broker.settings.definitions import BadSetting
@@ -27,6 +28,7 @@ _SETTINGS = {"data": "log.dir", "durability": "durability", "metrics_port": "met
 def run(arguments: argparse.Namespace) -> int:
     write_lines(arguments.log_level, arguments.log_format)
     try:
+        raise_limit()
         broker = Broker(settings=_settings(arguments))
         with asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(_serve(broker))

@@ -7,11 +7,12 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from semel.client.errors import FatalError, RetriableError, error_for
+from semel.client.errors import error_for
 from semel.client.machines.metadata import ClusterMetadata
 from semel.client.machines.patience import Deadline
 from semel.client.machines.types import Node
 from semel.client.settings import ClientSettings
+from semel.errors import FatalError, RetriableError
 from semel.net.client_connection import (
     AuthenticationFailed,
     ClientConnection,
@@ -48,6 +49,7 @@ class Cluster:
         self._failures: dict[Endpoint, tuple[int, float]] = {}  # count, not before
         self._problems: dict[Endpoint, str] = {}  # why the last attempt failed
         self._refreshing: asyncio.Task[None] | None = None
+        self.failed_connections = 0  # attempts, since the beginning
         self._closed = False
         self._loop = asyncio.get_running_loop()
 
@@ -69,6 +71,10 @@ class Cluster:
         self._connections.clear()
 
     # Connections
+
+    @property
+    def open_connections(self) -> int:
+        return sum(connection.usable for connection in self._connections.values())
 
     def ready_connection(self, node: Node, purpose: str = GENERAL) -> ClientConnection | None:
         """The open connection to a broker, if there is one; never waits."""
@@ -108,6 +114,7 @@ class Cluster:
             )
         except ConnectionLost as lost:
             self._problems[endpoint] = str(lost)
+            self.failed_connections += 1
             delay = self.backoff.delay_ms(failures + 1, random.random())
             self._failures[endpoint] = failures + 1, self.now_ms() + delay
             raise

@@ -6,7 +6,7 @@ from typing import Self
 
 class Lifetime:
     async def start(self) -> None:
-        """Connects. `async with` does it too."""
+        """Connects. A `with` block does it too."""
 
     async def close(self) -> None:
         """Disconnects."""

@@ -1,4 +1,4 @@
-"""The one shape every state machine of this project has.
+"""The shape of the two coordinators, transactions and groups: decide, append, apply, act, reply.
 
 A machine never reads a clock, opens a socket or rolls a die. It answers a command with a `Decision`
 and changes only when one of its own records is applied:
@@ -6,14 +6,30 @@ and changes only when one of its own records is applied:
     decision = machine.decide(command, now_ms)     # looks, does not touch
     log.append(decision.records)                   # the runtime makes it durable
     machine.apply(record)  for each record         # the only way state changes
-    reply(decision.reply); run(decision.effects)   # only once the records are durable
+    run(decision.effects)                          # only once the records are durable,
+    reply(decision.reply)                          # and the reply after the effects
     machine.resume()                               # after a reload: what a crash may have swallowed
 
-Replaying the log through `apply` therefore rebuilds the machine exactly. This is what makes the
-broker simulable, and group commit free.
+Effects go first because a transaction's markers are written before its EndTxn is answered
+(docs/decisions, 5 and 6). Replaying the log through `apply` rebuilds the machine exactly. This is
+what makes the broker simulable, and group commit free.
+
+A partition's state and the client's machines are pure as well, but not of this shape: see
+`core/partition/state` and `client/machines`.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from semel.wire.errors import ErrorCode
+
+Reply_co = TypeVar("Reply_co", covariant=True)
+
+
+class Command(Protocol[Reply_co]):
+    """What a machine is asked. `refused` is the reply where no machine can decide it, and so says
+    of what type its replies are."""
+
+    def refused(self, error: ErrorCode, /) -> Reply_co: ...
 
 
 class Decision(NamedTuple):
@@ -25,6 +41,9 @@ class Decision(NamedTuple):
 
 
 class Machine(Protocol):
+    """What the runtime (`broker/coordinators/runtime`) runs. A command has `refused(error)`: the
+    reply that it hears where there is no machine, or where its records cannot be appended."""
+
     def decide(self, command: Any, now_ms: int) -> Decision: ...
 
     def apply(self, record: Any) -> None: ...

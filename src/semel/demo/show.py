@@ -116,8 +116,7 @@ class Demo:
         from semel.demo.job import ENRICHED, ORDERS, TOTALS, USUAL
 
         topics = [ORDERS, ENRICHED, TOTALS, *([USUAL] if self.jars else [])]
-        admin: Any = Admin(self.bootstrap)
-        with admin:
+        with Admin(self.bootstrap) as admin:
             admin.create_topics([NewTopic(name, PARTITIONS) for name in topics])
         # Closing a producer sends what it still holds.
         with Producer(self.bootstrap) as producer:
@@ -135,7 +134,7 @@ class Demo:
             count_and_cents = self.expected.setdefault(country_of(customer), [0, 0])
             count_and_cents[0] += 1
             count_and_cents[1] += quantity * cents
-            yield str(number).encode(), json.dumps(order).encode()
+            yield json.dumps(order).encode(), str(number).encode()
 
     def _drive(self, die_at: list[Any] | None) -> bool:
         plan = {

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from semel.spark.ledger import StaleCheckpoint as StaleCheckpoint
     from semel.spark.pipeline import Pipeline as Pipeline
+    from semel.spark.query_batch import StaleCheckpoint as StaleCheckpoint
     from semel.spark.sessions.session import session as session
     from semel.spark.sink.committer import BatchFailed as BatchFailed
     from semel.spark.sink.sink import ExactlyOnceSink as ExactlyOnceSink
@@ -23,7 +23,7 @@ _PUBLIC = {
     "BatchFailed": "sink.committer",
     "ExactlyOnceSink": "sink.sink",
     "Pipeline": "pipeline",
-    "StaleCheckpoint": "ledger",
+    "StaleCheckpoint": "query_batch",
     "register": "source.source",
     "session": "sessions.session",
     "start": "sink.sink",

@@ -49,7 +49,8 @@ class LogConfig:
     max_message_bytes: int = 1048588
 
     roll_ms: int = field(init=False)
-    """The active segment is never compacted, so it must not outlive the compaction lag."""
+    """After this long a segment is closed: only closed ones are compacted, so it must not outlive
+    the compaction lag (Kafka's LogConfig.maxSegmentMs)."""
 
     def __post_init__(self) -> None:
         roll_ms = self.segment_ms
@@ -150,6 +151,7 @@ class Region:
 
 class Log(ABC):
     """The batches of one partition. Everything is called on the event loop; nothing blocks long.
+    Offsets have no gaps, except after compaction.
 
     `start_offset` is the first readable offset, `next_offset` the one after the last batch.
     `offline` holds the error that took the log down: appends then return broken

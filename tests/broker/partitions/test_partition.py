@@ -95,10 +95,11 @@ def test_a_batch_already_in_the_topics_compression_is_not_opened(new_bench, buil
     assert bytes(stored(bench.partition)[0].view)[61:] == body
 
 
-def test_a_compacted_topic_refuses_the_first_record_without_a_key_by_number(new_bench, build_batch):
+def test_a_compacted_topic_refuses_records_without_a_key_by_number(new_bench, build_batch):
     bench = new_bench(cleanup_policy="compact")
-    refused = append(bench.partition, build_batch(b"a", key=None))
-    assert (refused.error.name, refused.record) == ("INVALID_RECORD", 0)
+    refused = append(bench.partition, build_batch(b"a", b"b", key=None))
+    assert refused.error.name == "INVALID_RECORD"
+    assert [fault.number for fault in refused.records] == [0, 1]
     assert not isinstance(append(bench.partition, build_batch(b"a")), Refusal)
 
 

@@ -1,12 +1,14 @@
 """Produce over the wire: what is taken, and how precisely the rest is refused."""
 
 import logging
+import time
 import uuid
 
 import pytest
 
 from semel.broker.server import Broker
-from semel.wire.batches import decoded_records
+from semel.core.partition.record_faults import MOST_NAMED
+from semel.wire.batches import BatchBuilder, decoded_records
 from semel.wire.compression import Compression
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.produce import ProduceRequest
@@ -199,11 +201,72 @@ def test_an_append_time_topic_answers_with_the_time(talk, build_batch):
     assert record.timestamp == answer.log_append_time_ms
 
 
-def test_a_record_without_a_key_is_named_on_a_compacted_topic(talk, build_batch):
+def of_records(*records, codec=Compression.NONE):
+    """A batch of (key, timestamp) pairs."""
+    builder = BatchBuilder(codec)
+    for key, timestamp in records:
+        builder.append(key, b"v", timestamp)
+    return builder.build()
+
+
+def named(answer):
+    return {error.batch_index: error.batch_index_error_message for error in answer.record_errors}
+
+
+@pytest.mark.parametrize("codec", [Compression.NONE, Compression.ZSTD])
+def test_every_record_without_a_key_is_named_on_a_compacted_topic(talk, codec):
     talk.create("t", cleanup_policy="compact")
-    answer = talk.produce("t", build_batch(b"v", key=None))
+    now_ms = time.time_ns() // 1_000_000
+    keys = [None if number % 10 == 0 else b"k" for number in range(30)]
+    answer = talk.produce("t", of_records(*((key, now_ms) for key in keys), codec=codec))
     assert name_of(answer) == "INVALID_RECORD"
-    assert [error.batch_index for error in answer.record_errors] == [0]
+    why = "Compacted topic cannot accept message without key in topic partition t-0"
+    assert named(answer) == dict.fromkeys((0, 10, 20), why)
+    assert "3 record errors in total" in answer.error_message
+    assert (answer.base_offset, answer.log_start_offset) == (-1, 0)
+    assert talk.read("t") == []
+
+
+def test_before_version_8_an_answer_names_no_records(talk, build_batch):
+    talk.create("t", cleanup_policy="compact")
+    answer = talk.produce("t", build_batch(b"v", key=None), version=7)
+    assert name_of(answer) == "INVALID_RECORD"
+    assert named(answer) == {}
+
+
+@pytest.mark.parametrize("codec", [Compression.NONE, Compression.ZSTD])
+def test_every_record_with_a_timestamp_out_of_bounds_is_named(talk, codec):
+    talk.create("t", message_timestamp_before_max_ms="600000")
+    now_ms = time.time_ns() // 1_000_000
+    early = now_ms - 10_000_000
+    times = [early, now_ms, early, now_ms]
+    answer = talk.produce("t", of_records(*((b"k", at) for at in times), codec=codec))
+    assert name_of(answer) == "INVALID_TIMESTAMP"
+    assert answer.error_message == "One or more records have been rejected due to invalid timestamp"
+    assert list(named(answer)) == [0, 2]
+    assert f"Timestamp {early} of message with offset 2 is out of range" in named(answer)[2]
+
+
+def test_a_compacted_topic_names_records_of_both_faults(talk):
+    talk.create("t", cleanup_policy="compact", message_timestamp_before_max_ms="600000")
+    now_ms = time.time_ns() // 1_000_000
+    records = (b"k", now_ms), (None, now_ms), (b"k", now_ms - 10_000_000)
+    for batch in (of_records(*records), of_records(*reversed(records))):
+        answer = talk.produce("t", batch)
+        assert name_of(answer) == "INVALID_TIMESTAMP"
+        assert len(named(answer)) == 2
+    assert talk.read("t") == []
+
+
+def test_a_batch_too_large_to_look_into_is_refused_without_naming_records(talk):
+    talk.create("t")
+    far = 2**52
+    bomb = of_records(*((b"", far) for _ in range(MOST_NAMED + 1)), codec=Compression.ZSTD)
+    before = decoded_records()
+    answer = talk.produce("t", bomb)
+    assert name_of(answer) == "INVALID_TIMESTAMP"
+    assert named(answer) == {}
+    assert decoded_records() == before
 
 
 def test_a_transactional_batch_without_a_transactional_id_is_refused(talk, build_batch):

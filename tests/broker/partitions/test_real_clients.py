@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.structs import TopicPartition as AioPartition
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as PythonPartition
 
@@ -195,3 +196,26 @@ def test_offsets_are_found_by_time_through_librdkafka(servers, topic):
     consumer.close()
     assert found.offset == 1
     assert (low, high) == (0, 3)
+
+
+def test_librdkafka_fails_just_the_records_without_a_key_and_names_them(
+    servers: str, topic: str
+) -> None:
+    """As librdkafka's own test 0011 expects of Kafka: ten of a hundred in one batch are bad."""
+    settings = {"bootstrap.servers": servers}
+    wanted = NewTopic(topic, 1, 1, config={"cleanup.policy": "compact"})
+    admin = AdminClient(settings)  # kept: one that is gone answers nothing
+    admin.create_topics([wanted])[topic].result(20)
+    heard: dict[int, KafkaError] = {}
+    producer = Producer({**settings, "linger.ms": 60_000})  # one batch, sent by flush
+    for number in range(100):
+        key = None if number % 10 == 0 else b"k"
+
+        def delivered(error: KafkaError, _: object, number: int = number) -> None:
+            heard[number] = error
+
+        producer.produce(topic, b"v", key=key, on_delivery=delivered)
+    assert producer.flush(20) == 0
+    codes = {number: error.code() for number, error in heard.items()}
+    bad = KafkaError.INVALID_RECORD, KafkaError._INVALID_DIFFERENT_RECORD
+    assert codes == {number: bad[number % 10 != 0] for number in range(100)}

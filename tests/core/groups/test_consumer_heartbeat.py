@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.support.groups.bench import GroupBench, topic_id
 
-from semel.core.groups.commands import OffsetCommit, OffsetFetch, OffsetToCommit
+from semel.core.groups.commands import OffsetCommit, OffsetFetch, OffsetToCommit, SettingsChanged
 from semel.core.groups.consumer.group import ConsumerGroup, ConsumerMember
 from semel.core.groups.draft import rebalance_key
 from semel.core.groups.records import CurrentAssignmentDeleted, TimerSet
@@ -406,7 +406,7 @@ def test_fetching_offsets_with_a_stale_epoch_is_refused(bench):
 def test_settings_that_change_are_followed(bench):
     bench.beat("a")
     changed = replace(bench.settings, consumer_heartbeat_interval_ms=9_000)
-    bench.coordinator.state.settings = changed
+    bench.do(SettingsChanged(changed))
     assert steady(bench).heartbeat_interval_ms == 9_000
 
 

@@ -21,12 +21,14 @@ from semel.core.groups.records import (
     OffsetCommitted,
     OffsetDeleted,
     RegexResolved,
+    SettingsSeen,
     TargetAssignment,
     TargetEpoch,
     TimerSet,
     TopicsSeen,
     TransactionMarker,
 )
+from semel.core.groups.settings import GroupSettings
 from semel.core.groups.states import MemberState
 from semel.core.groups.topics import NO_TOPIC_ID, Topics
 from semel.core.machine import LogEntry
@@ -84,6 +86,7 @@ def test_a_record_has_kafkas_kind_and_version_and_comes_back(record, kind, versi
         TransactionMarker(7, True),
         TimerSet(("join", "g"), None),
         TopicsSeen(Topics()),
+        SettingsSeen(GroupSettings()),
         MetadataChecked("g", 1),
         ClassicGroupChanged(ClassicGroup("g")),
     ],

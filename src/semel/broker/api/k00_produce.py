@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import logging
 from asyncio import Future
-from collections.abc import Awaitable, Iterable, Mapping
-from inspect import isawaitable
+from collections.abc import Iterable
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from semel.broker.partitions.partition import Partition
-from semel.broker.partitions.produce_waiting import when_durable
+from semel.broker.replies import InTurn, NowOrLater, settled, when_durable
 from semel.core.partition.admission import COMPRESSION, TRANSACTIONAL, Refusal
 from semel.core.partition.verification import AT_ONCE, Guard
+from semel.store.interface import Buffer, Ticket
 from semel.wire.batches import BatchHeader, OldFormatError, header_at
 from semel.wire.compression import Compression
 from semel.wire.errors import ErrorCode, ProtocolError
@@ -30,6 +30,7 @@ from semel.wire.messages.produce import ProduceRequest, ProduceResponse
 if TYPE_CHECKING:
     from semel.broker.catalog.catalog import Topic
     from semel.broker.context import Context
+    from semel.broker.coordinators.errors import Errors
 
 API_KEY = 0
 VERSIONS = ADVERTISED[API_KEY]
@@ -40,22 +41,28 @@ KNOWN_ACKS = ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 ZSTD_SINCE = 7
 TOPIC_IDS_SINCE = 13
 IMPLICIT_ADDING_SINCE = 12
+#: Refusals that do not tell the log's start (ReplicaManager.appendRecordsToLeader).
+WITHOUT_LOG_START = frozenset(
+    {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR}
+)
 FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE})
 
 Answer = ProduceResponse.PartitionProduceResponse
 RecordError = ProduceResponse.BatchIndexAndErrorMessage
-Verdicts = Mapping[tuple[str, int], ErrorCode]
-
 
 # One partition's share of the request, on its way to the log.
 Write = tuple[Answer, Partition, BatchHeader]
 Guarded = tuple[Write, Guard | None]
+#: None: with acks 0 there is no answer.
+Response = ProduceResponse | None
 
 UNGUARDED = repeat(None)
 VERIFIED_AT_ONCE = repeat(AT_ONCE)
 
 
-def handle(ctx: Context, request: ProduceRequest, version: int) -> Any:
+def handle(
+    ctx: Context, request: ProduceRequest, version: int
+) -> NowOrLater[Response] | InTurn[Response]:
     response = ProduceResponse()
     writes: list[Write] = []
     attributes = 0
@@ -78,7 +85,7 @@ def handle(ctx: Context, request: ProduceRequest, version: int) -> Any:
     return _append_all(ctx, request, response, writes, UNGUARDED)
 
 
-def only_batch(records: Any, version: int) -> BatchHeader | Refusal:
+def only_batch(records: Buffer | None, version: int) -> BatchHeader | Refusal:
     """The one batch that a partition gets (ProduceRequest.validateRecords)."""
     if not records:
         return Refusal(ErrorCode.INVALID_RECORD, "There is no record batch for this partition.")
@@ -103,10 +110,10 @@ def only_batch(records: Any, version: int) -> BatchHeader | Refusal:
 def refuse(answer: Answer, refusal: Refusal, where: object) -> None:
     answer.error_code = refusal.error
     answer.error_message = refusal.message
-    if refusal.record is not None:
-        answer.record_errors.append(
-            RecordError(batch_index=refusal.record, batch_index_error_message=refusal.message)
-        )
+    answer.record_errors = [
+        RecordError(batch_index=fault.number, batch_index_error_message=fault.message)
+        for fault in refusal.records
+    ]
     logger.warning(
         "refused a batch: %s",
         refusal.message,
@@ -143,7 +150,7 @@ def _topic_refusal(
 
 
 def _prepare(
-    ctx: Context, topic: Topic | None, answer: Answer, records: Any, version: int
+    ctx: Context, topic: Topic | None, answer: Answer, records: Buffer | None, version: int
 ) -> Write | Refusal:
     assert topic is not None
     partition = ctx.partitions.find(topic.name, answer.index)
@@ -162,23 +169,53 @@ def _append_all(
     response: ProduceResponse,
     writes: list[Write],
     guards: Iterable[Guard | None],
-) -> Any:
-    waiting = []
+) -> NowOrLater[Response]:
+    waiting: list[tuple[Answer, Ticket]] = []
     for write, guard in zip(writes, guards, strict=False):
         answer, partition, batch = write
         appended = partition.append(batch, guard)
         if isinstance(appended, Refusal):
             _refuse_write(ctx, write, appended)
+            if appended.error not in WITHOUT_LOG_START:
+                answer.log_start_offset = partition.log.start_offset
             continue
         answer.base_offset, answer.log_append_time_ms, ticket = appended
         answer.log_start_offset = partition.log.start_offset
         if not ticket.durable:
             waiting.append((answer, ticket))
     if request.acks == ACKS_NONE:
-        return _unacknowledged(ctx, response)
+        _close_if_refused(ctx, response)
+        return None
     if request.acks == ACKS_LEADER or not waiting:
         return response
-    return when_durable(ctx.broker.loop, response, waiting, request.timeout_ms)
+    return _when_durable(ctx, request, response, waiting)
+
+
+def _when_durable(
+    ctx: Context,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    waiting: list[tuple[Answer, Ticket]],
+) -> Future[Response]:
+    def respond() -> Response:
+        for answer, ticket in waiting:
+            _tell_whether_durable(answer, ticket)
+        return response
+
+    tickets = [ticket for _, ticket in waiting]
+    return when_durable(ctx.broker.loop, tickets, respond, request.timeout_ms)
+
+
+def _tell_whether_durable(answer: Answer, ticket: Ticket) -> None:
+    if ticket.durable:
+        return
+    answer.base_offset = -1
+    if ticket.error is not None:
+        answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        answer.error_message = str(ticket.error)
+    else:
+        answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+        answer.error_message = "Written, but not yet durable."
 
 
 def _refuse_write(ctx: Context, write: Write, refusal: Refusal) -> None:
@@ -191,7 +228,7 @@ def _refuse_write(ctx: Context, write: Write, refusal: Refusal) -> None:
             answer.error_message = f"{answer.error_message} It was {why}."
 
 
-def _unacknowledged(ctx: Context, response: ProduceResponse) -> None:
+def _close_if_refused(ctx: Context, response: ProduceResponse) -> None:
     """Nobody reads an answer: only a closed connection makes the client look again."""
     errors = {
         answer.error_code for topic in response.responses for answer in topic.partition_responses
@@ -209,13 +246,14 @@ def _transactional(
     response: ProduceResponse,
     writes: list[Write],
     version: int,
-) -> Any:
-    refusal = _transaction_refusal(ctx, request, writes)
+) -> NowOrLater[Response] | InTurn[Response]:
+    name = request.transactional_id
+    if name is None:
+        return _refuse_all(ctx, request, response, writes, _denied(name))
+    refusal = _transaction_refusal(ctx, name, writes)
     if refusal is not None:
-        for answer, partition, _ in writes:
-            refuse(answer, refusal, partition)
-        return _append_all(ctx, request, response, [], UNGUARDED)
-    if version < IMPLICIT_ADDING_SINCE and _all_included(ctx, request, writes):
+        return _refuse_all(ctx, request, response, writes, refusal)
+    if version < IMPLICIT_ADDING_SINCE and _all_included(ctx, name, writes):
         return _append_all(ctx, request, response, writes, VERIFIED_AT_ONCE)
     guarded = _ask_guards(ctx, writes, version)
     unverified = [write for write, guard in guarded if guard is not None]
@@ -223,7 +261,7 @@ def _transactional(
         return _append_guarded(ctx, request, response, guarded)
     first = unverified[0][2]
     verdicts = ctx.transactions.verify(
-        request.transactional_id,
+        name,
         first.producer_id,
         first.producer_epoch,
         [(partition.topic.name, partition.index) for _, partition, _ in unverified],
@@ -240,45 +278,56 @@ async def _append_verified_later(
     request: ProduceRequest,
     response: ProduceResponse,
     guarded: list[Guarded],
-    verdicts: Awaitable[Verdicts],
-) -> Any:
+    verdicts: Future[Errors],
+) -> Response:
+    """A coroutine, so that what the client sends next does not overtake these batches."""
     agreed = _verified(ctx, guarded, await verdicts)
-    answer = _append_guarded(ctx, request, response, agreed)
-    return await answer if isawaitable(answer) else answer
+    return await settled(_append_guarded(ctx, request, response, agreed))
 
 
 def _append_guarded(
     ctx: Context, request: ProduceRequest, response: ProduceResponse, guarded: list[Guarded]
-) -> Any:
+) -> NowOrLater[Response]:
     writes = [write for write, _ in guarded]
     return _append_all(ctx, request, response, writes, [guard for _, guard in guarded])
 
 
-def _transaction_refusal(
-    ctx: Context, request: ProduceRequest, writes: list[Write]
-) -> Refusal | None:
-    name = request.transactional_id
-    if name is None or not ctx.may("WRITE", "TRANSACTIONAL_ID", name):
-        return Refusal(
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-            f"Writing with the transactional id {name!r} is denied.",
-        )
+def _refuse_all(
+    ctx: Context,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    writes: list[Write],
+    refusal: Refusal,
+) -> NowOrLater[Response]:
+    for answer, partition, _ in writes:
+        refuse(answer, refusal, partition)
+    return _append_all(ctx, request, response, [], UNGUARDED)
+
+
+def _transaction_refusal(ctx: Context, name: str, writes: list[Write]) -> Refusal | None:
+    if not ctx.may("WRITE", "TRANSACTIONAL_ID", name):
+        return _denied(name)
     if len(writes) > 1 and len({batch.producer_id for _, _, batch in writes}) > 1:
         return Refusal(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
             "The batches of a transactional request must have one producer id.",
         )
-    if ctx.transactions is None:
-        return Refusal(ErrorCode.INVALID_TXN_STATE, "This broker coordinates no transactions.")
     return None
 
 
-def _all_included(ctx: Context, request: ProduceRequest, writes: list[Write]) -> bool:
+def _denied(name: str | None) -> Refusal:
+    return Refusal(
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        f"Writing with the transactional id {name!r} is denied.",
+    )
+
+
+def _all_included(ctx: Context, name: str, writes: list[Write]) -> bool:
     """Whether every batch belongs to a transaction that its coordinator, here in this process, says
     includes its partition. They are then appended in the same turn, so no marker can come in
     between, and no guard is needed; unless an earlier question is still open, whose batch must not
     be overtaken."""
-    name, includes = request.transactional_id, ctx.transactions.includes
+    includes = ctx.transactions.includes
     for _, partition, batch in writes:
         producer_id, epoch, state = batch.producer_id, batch.producer_epoch, partition.state
         if not batch.attributes & TRANSACTIONAL or producer_id in state.verifications:
@@ -308,7 +357,7 @@ def _ask_guards(ctx: Context, writes: list[Write], version: int) -> list[Guarded
     return guarded
 
 
-def _verified(ctx: Context, guarded: list[Guarded], verdicts: Verdicts) -> list[Guarded]:
+def _verified(ctx: Context, guarded: list[Guarded], verdicts: Errors) -> list[Guarded]:
     agreed = []
     for write, guard in guarded:
         partition = write[1]

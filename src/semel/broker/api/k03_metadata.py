@@ -10,8 +10,9 @@ Not here:  the rules for making topics (broker/catalog/topics).
 
 from __future__ import annotations
 
-from semel.broker.catalog.catalog import INTERNAL_TOPICS, Topic
-from semel.broker.catalog.topics import check_name, check_new_name, internal_topic
+from semel.broker.catalog.catalog import Topic
+from semel.broker.catalog.internal_topics import INTERNAL_TOPICS
+from semel.broker.catalog.topics import check_name, check_new_name
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
 from semel.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, allowed
@@ -98,7 +99,7 @@ def _create(ctx: Context, name: str) -> Topic:
         raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     check_new_name(ctx.catalog, name)
     if name in INTERNAL_TOPICS:
-        return ctx.catalog.create_topic(name, *internal_topic(ctx.settings, name))
+        return ctx.catalog.ensure_internal_topic(name)
     return ctx.catalog.create_topic(name, ctx.settings["num.partitions"])
 
 

@@ -8,10 +8,9 @@ Not here: which member may commit: `core/groups/offsets/requests`.
 
 from __future__ import annotations
 
-from typing import Any
-
+from semel.broker.catalog.catalog import Topic
 from semel.broker.context import Context
-from semel.broker.replies import when
+from semel.broker.replies import NowOrLater, when
 from semel.core.groups.commands import OffsetCommit, OffsetToCommit
 from semel.core.groups.replies import CommitReply
 from semel.wire.errors import ErrorCode
@@ -22,15 +21,20 @@ API_KEY = 8
 VERSIONS = ADVERTISED[API_KEY]
 TOPIC_IDS_SINCE = 10
 
-Topic = OffsetCommitResponse.OffsetCommitResponseTopic
+AskedTopic = OffsetCommitRequest.OffsetCommitRequestTopic
+AnsweredTopic = OffsetCommitResponse.OffsetCommitResponseTopic
 Partition = OffsetCommitResponse.OffsetCommitResponsePartition
 
 
-def handle(ctx: Context, request: OffsetCommitRequest, version: int) -> Any:
+def handle(
+    ctx: Context, request: OffsetCommitRequest, version: int
+) -> NowOrLater[OffsetCommitResponse]:
     return handle_many(ctx, [request], version)[0]
 
 
-def handle_many(ctx: Context, requests: list[OffsetCommitRequest], version: int) -> list[Any]:
+def handle_many(
+    ctx: Context, requests: list[OffsetCommitRequest], version: int
+) -> list[NowOrLater[OffsetCommitResponse]]:
     """What a client sent without waiting goes to the log as one batch."""
     asked = [_understood(ctx, request, version) for request in requests]
     commands = [command for command, _, _ in asked if command is not None]
@@ -45,20 +49,22 @@ def _understood(
     ctx: Context, request: OffsetCommitRequest, version: int
 ) -> tuple[OffsetCommit | None, OffsetCommitResponse, list[Partition]]:
     """The command, the response to it, and the partitions that wait for the command's errors."""
-    may_read = ctx.may("READ", "GROUP", request.group_id)
-    topics: list[Topic] = []
+    denied = None
+    if not ctx.may("READ", "GROUP", request.group_id):
+        denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    topics: list[AnsweredTopic] = []
     offsets: list[OffsetToCommit] = []
     pending: list[Partition] = []
     for asked in request.topics:
-        topic, error = _topic(ctx, asked, version)
+        topic = denied or _topic(ctx, asked, version)
         partitions: list[Partition] = []
-        topics.append(Topic(name=asked.name, topic_id=asked.topic_id, partitions=partitions))
+        topics.append(
+            AnsweredTopic(name=asked.name, topic_id=asked.topic_id, partitions=partitions)
+        )
         for partition in asked.partitions:
             index = partition.partition_index
-            if not may_read:
-                refusal = ErrorCode.GROUP_AUTHORIZATION_FAILED
-            elif error is not None:
-                refusal = error
+            if isinstance(topic, ErrorCode):
+                refusal = topic
             elif not 0 <= index < topic.partition_count:
                 refusal = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:
@@ -92,23 +98,23 @@ def _understood(
     return command, response, pending
 
 
-def _topic(ctx: Context, asked: Any, version: int) -> tuple[Any, ErrorCode | None]:
+def _topic(ctx: Context, asked: AskedTopic, version: int) -> Topic | ErrorCode:
     catalog = ctx.catalog
     by_id = version >= TOPIC_IDS_SINCE
     topic = catalog.topics_by_id.get(asked.topic_id) if by_id else catalog.topics.get(asked.name)
     if topic is None and by_id:
-        return None, ErrorCode.UNKNOWN_TOPIC_ID
+        return ErrorCode.UNKNOWN_TOPIC_ID
     if not ctx.may("READ", "TOPIC", asked.name if topic is None else topic.name):
-        return None, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if topic is None:
-        return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return topic, None
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return topic
 
 
-def _answer(response: OffsetCommitResponse, pending: list[Partition], reply: Any) -> Any:
-    if isinstance(reply, CommitReply):
-        return _filled(response, pending, reply)
-    return when(reply, lambda settled: _filled(response, pending, settled))
+def _answer(
+    response: OffsetCommitResponse, pending: list[Partition], reply: NowOrLater[CommitReply]
+) -> NowOrLater[OffsetCommitResponse]:
+    return when(reply, lambda reply: _filled(response, pending, reply))
 
 
 def _filled(

@@ -8,11 +8,8 @@ topic ids. Not here: the offsets: `core/groups/offsets/requests`.
 
 from __future__ import annotations
 
-from typing import Any
-
 from semel.broker.context import Context
-from semel.broker.coordinators.groups import settled
-from semel.broker.replies import when
+from semel.broker.replies import NowOrLater, when, when_all
 from semel.core.groups.commands import OffsetFetch
 from semel.core.groups.replies import FetchOffsetsReply
 from semel.core.groups.topics import NO_TOPIC_ID
@@ -24,29 +21,36 @@ API_KEY = 9
 VERSIONS = ADVERTISED[API_KEY]
 ALL_AND_GROUP_ERRORS_SINCE, SEVERAL_GROUPS_SINCE, TOPIC_IDS_SINCE = 2, 8, 10
 
+AskedGroup = OffsetFetchRequest.OffsetFetchRequestGroup
+AskedTopic = OffsetFetchRequest.OffsetFetchRequestTopics
 Group = OffsetFetchResponse.OffsetFetchResponseGroup
 Topics = OffsetFetchResponse.OffsetFetchResponseTopics
 Partitions = OffsetFetchResponse.OffsetFetchResponsePartitions
 
 
-def handle(ctx: Context, request: OffsetFetchRequest, version: int) -> Any:
+def handle(
+    ctx: Context, request: OffsetFetchRequest, version: int
+) -> NowOrLater[OffsetFetchResponse]:
     if version >= SEVERAL_GROUPS_SINCE:
-        if len(request.groups) == 1:  # the usual case needs no task
-            group = _group(ctx, request.groups[0], request.require_stable, version)
-            return when(group, lambda settled: OffsetFetchResponse(groups=[settled]))
-        return _several(ctx, request, version)
-    asked = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=request.group_id)
-    asked.topics = request.topics  # type: ignore[assignment]  # the same fields, but for the id
-    group = _group(ctx, asked, request.require_stable, version)
-    return when(group, lambda settled: _as_before_version_8(settled, request, version))
+        groups = [_group(ctx, asked, request.require_stable, version) for asked in request.groups]
+        return when_all(groups, lambda groups: OffsetFetchResponse(groups=groups))
+    group = _group(ctx, _as_of_version_8(request), request.require_stable, version)
+    return when(group, lambda group: _as_before_version_8(group, request, version))
 
 
-async def _several(ctx: Context, request: OffsetFetchRequest, version: int) -> OffsetFetchResponse:
-    groups = [_group(ctx, asked, request.require_stable, version) for asked in request.groups]
-    return OffsetFetchResponse(groups=[await settled(group) for group in groups])
+def _as_of_version_8(request: OffsetFetchRequest) -> AskedGroup:
+    topics = None
+    if request.topics is not None:
+        topics = [
+            AskedTopic(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        ]
+    return AskedGroup(group_id=request.group_id, topics=topics)
 
 
-def _group(ctx: Context, asked: Any, require_stable: bool, version: int) -> Any:
+def _group(
+    ctx: Context, asked: AskedGroup, require_stable: bool, version: int
+) -> NowOrLater[Group]:
     if not ctx.may("DESCRIBE", "GROUP", asked.group_id):
         return Group(group_id=asked.group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     refused: list[Topics] = []
@@ -54,14 +58,13 @@ def _group(ctx: Context, asked: Any, require_stable: bool, version: int) -> Any:
     if asked.topics is not None:
         wanted = []
         for topic in asked.topics:
-            topic_id = getattr(topic, "topic_id", NO_TOPIC_ID)
-            name = _name(ctx, topic, topic_id, version)
+            name = _name(ctx, topic, version)
             if name is None:
-                refused.append(_failed(topic, topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
+                refused.append(_failed(topic, ErrorCode.UNKNOWN_TOPIC_ID))
             elif not ctx.may("DESCRIBE", "TOPIC", name):
-                refused.append(_failed(topic, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+                refused.append(_failed(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             else:
-                wanted.append((name, topic_id, tuple(topic.partition_indexes)))
+                wanted.append((name, topic.topic_id, tuple(topic.partition_indexes)))
     command = OffsetFetch(
         asked.group_id,
         None if wanted is None else tuple(wanted),
@@ -70,20 +73,20 @@ def _group(ctx: Context, asked: Any, require_stable: bool, version: int) -> Any:
         require_stable,
     )
     reply = ctx.groups.submit(asked.group_id, command)
-    return when(reply, lambda settled: _answer(ctx, asked, settled, refused, version))
+    return when(reply, lambda reply: _answer(ctx, asked, reply, refused, version))
 
 
-def _name(ctx: Context, topic: Any, topic_id: Any, version: int) -> str | None:
+def _name(ctx: Context, topic: AskedTopic, version: int) -> str | None:
     if version < TOPIC_IDS_SINCE:
-        return str(topic.name)
-    known = ctx.catalog.topics_by_id.get(topic_id)
+        return topic.name
+    known = ctx.catalog.topics_by_id.get(topic.topic_id)
     return None if known is None else known.name
 
 
-def _failed(topic: Any, topic_id: Any, error: ErrorCode) -> Topics:
+def _failed(topic: AskedTopic, error: ErrorCode) -> Topics:
     return Topics(
         name=topic.name,
-        topic_id=topic_id,
+        topic_id=topic.topic_id,
         partitions=[
             Partitions(partition_index=index, committed_offset=-1, error_code=error)
             for index in topic.partition_indexes
@@ -92,7 +95,7 @@ def _failed(topic: Any, topic_id: Any, error: ErrorCode) -> Topics:
 
 
 def _answer(
-    ctx: Context, asked: Any, reply: FetchOffsetsReply, refused: list[Topics], version: int
+    ctx: Context, asked: AskedGroup, reply: FetchOffsetsReply, refused: list[Topics], version: int
 ) -> Group:
     group = Group(group_id=asked.group_id, error_code=reply.error)
     if reply.error is not ErrorCode.NONE:
@@ -131,8 +134,8 @@ def _as_before_version_8(
     """One group, named nowhere; version 1 has no room for the group's error but the partitions."""
     if group.error_code and version < ALL_AND_GROUP_ERRORS_SINCE:
         group.topics = [
-            _failed(topic, NO_TOPIC_ID, ErrorCode.of(group.error_code))
-            for topic in request.topics or []
+            _failed(topic, ErrorCode.of(group.error_code))
+            for topic in _as_of_version_8(request).topics or []
         ]
     return OffsetFetchResponse(
         error_code=group.error_code,

@@ -7,10 +7,10 @@ Not here: who leads, when a rebalance begins and ends: `core/groups/classic/join
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import uuid4
 
 from semel.broker.context import Context
+from semel.broker.replies import NowOrLater
 from semel.core.groups.commands import JoinGroup
 from semel.core.groups.replies import JoinReply
 from semel.wire.errors import ErrorCode
@@ -22,7 +22,7 @@ VERSIONS = ADVERTISED[API_KEY]
 NULL_PROTOCOL_SINCE = 7
 
 
-def handle(ctx: Context, request: JoinGroupRequest, version: int) -> Any:
+def handle(ctx: Context, request: JoinGroupRequest, version: int) -> NowOrLater[JoinGroupResponse]:
     error = _refusal(ctx, request)
     if error is not None:
         return _response(JoinReply(error, request.member_id), version)

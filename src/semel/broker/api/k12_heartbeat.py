@@ -6,10 +6,8 @@ Not here: sessions and generations: `core/groups/classic/life`.
 
 from __future__ import annotations
 
-from typing import Any
-
 from semel.broker.context import Context
-from semel.broker.replies import when
+from semel.broker.replies import NowOrLater, when
 from semel.core.groups.commands import Heartbeat
 from semel.core.groups.replies import ErrorReply
 from semel.wire.errors import ErrorCode
@@ -20,7 +18,7 @@ API_KEY = 12
 VERSIONS = ADVERTISED[API_KEY]
 
 
-def handle(ctx: Context, request: HeartbeatRequest, version: int) -> Any:
+def handle(ctx: Context, request: HeartbeatRequest, version: int) -> NowOrLater[HeartbeatResponse]:
     if not ctx.may("READ", "GROUP", request.group_id):
         return HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:

@@ -7,10 +7,8 @@ Not here: what the rest of the group does: `core/groups/classic/life`.
 
 from __future__ import annotations
 
-from typing import Any
-
 from semel.broker.context import Context
-from semel.broker.replies import when
+from semel.broker.replies import NowOrLater, when
 from semel.core.groups.commands import LeaveGroup
 from semel.core.groups.replies import LeaveReply
 from semel.wire.errors import ErrorCode
@@ -22,7 +20,9 @@ VERSIONS = ADVERTISED[API_KEY]
 SEVERAL_SINCE = 3
 
 
-def handle(ctx: Context, request: LeaveGroupRequest, version: int) -> Any:
+def handle(
+    ctx: Context, request: LeaveGroupRequest, version: int
+) -> NowOrLater[LeaveGroupResponse]:
     if not ctx.may("READ", "GROUP", request.group_id):
         return LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
@@ -31,7 +31,7 @@ def handle(ctx: Context, request: LeaveGroupRequest, version: int) -> Any:
     if version < SEVERAL_SINCE:
         members = ((request.member_id, None),)
     reply = ctx.groups.submit(request.group_id, LeaveGroup(request.group_id, members))
-    return when(reply, lambda settled: _response(settled, version))
+    return when(reply, lambda reply: _response(reply, version))
 
 
 def _response(reply: LeaveReply, version: int) -> LeaveGroupResponse:

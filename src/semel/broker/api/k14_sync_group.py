@@ -7,9 +7,8 @@ Not here: the states: `core/groups/classic/life`.
 
 from __future__ import annotations
 
-from typing import Any
-
 from semel.broker.context import Context
+from semel.broker.replies import NowOrLater
 from semel.core.groups.commands import SyncGroup
 from semel.core.groups.replies import SyncReply
 from semel.wire.errors import ErrorCode
@@ -21,7 +20,7 @@ VERSIONS = ADVERTISED[API_KEY]
 PROTOCOL_SINCE = 5
 
 
-def handle(ctx: Context, request: SyncGroupRequest, version: int) -> Any:
+def handle(ctx: Context, request: SyncGroupRequest, version: int) -> NowOrLater[SyncGroupResponse]:
     error = _refusal(ctx, request, version)
     if error is not None:
         return _response(SyncReply(error))

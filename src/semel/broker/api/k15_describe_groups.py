@@ -8,10 +8,10 @@ Not here: what is told of a group: `core/groups/admin`.
 from __future__ import annotations
 
 from semel.broker.context import Context
-from semel.broker.coordinators.groups import error_of, settled
 from semel.broker.operations import GROUP_OPERATIONS, allowed
+from semel.broker.replies import settled
 from semel.core.groups.commands import DescribeGroup
-from semel.core.groups.replies import DescribedGroup
+from semel.core.groups.replies import DescribedGroup, ErrorReply
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -38,9 +38,12 @@ async def _describe(
 ) -> DescribeGroupsResponse.DescribedGroup:
     if not ctx.may("DESCRIBE", "GROUP", group_id):
         return _failed(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    reply = await settled(ctx.groups.submit(group_id, DescribeGroup(group_id)))
-    error = error_of(reply)
-    return _described(reply, version) if error is None else _failed(group_id, error)
+    reply: DescribedGroup | ErrorReply = await settled(
+        ctx.groups.submit(group_id, DescribeGroup(group_id))
+    )
+    if isinstance(reply, ErrorReply):
+        return _failed(group_id, reply.error)
+    return _described(reply, version)
 
 
 def _failed(group_id: str, error: ErrorCode) -> DescribeGroupsResponse.DescribedGroup:

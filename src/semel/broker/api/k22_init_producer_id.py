@@ -8,10 +8,11 @@ commit is switched on. Not here: what a coordinator decides, in `core/transactio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from semel.broker.context import CLUSTER_NAME
-from semel.broker.replies import fenced_for, when
+from semel.broker.coordinators.errors import fenced_for
+from semel.broker.replies import NowOrLater, when
 from semel.core.transactions.commands import InitProducerId as Init
 from semel.core.transactions.commands import Reply
 from semel.wire.batches import NO_EPOCH, NO_PRODUCER_ID
@@ -29,7 +30,9 @@ FENCED_SINCE = 4
 TWO_PHASE_SINCE = 6
 
 
-def handle(ctx: Context, request: InitProducerIdRequest, version: int) -> Any:
+def handle(
+    ctx: Context, request: InitProducerIdRequest, version: int
+) -> NowOrLater[InitProducerIdResponse]:
     if request.transactional_id is not None:
         return _transactional(ctx, request, request.transactional_id, version)
     if not _may_write_at_all(ctx):
@@ -41,7 +44,7 @@ def handle(ctx: Context, request: InitProducerIdRequest, version: int) -> Any:
 
 def _transactional(
     ctx: Context, request: InitProducerIdRequest, transactional_id: str, version: int
-) -> Any:
+) -> NowOrLater[InitProducerIdResponse]:
     if not ctx.may("WRITE", "TRANSACTIONAL_ID", transactional_id):
         return _failed(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if request.enable2_pc and not ctx.may("TWO_PHASE_COMMIT", "TRANSACTIONAL_ID", transactional_id):

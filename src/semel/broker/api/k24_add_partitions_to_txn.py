@@ -11,12 +11,12 @@ Not here:  states and epochs (core/transactions/partitions).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from semel.broker.catalog.catalog import INTERNAL_TOPICS
+from semel.broker.catalog.internal_topics import INTERNAL_TOPICS
 from semel.broker.context import CLUSTER_NAME, Context
+from semel.broker.coordinators.errors import fenced_for
 from semel.broker.failures import ApiError
-from semel.broker.replies import fenced_for, when, when_all
+from semel.broker.replies import NowOrLater, when, when_all
 from semel.core.transactions.commands import AddPartitions, PartitionErrors, Reply, VerifyPartitions
 from semel.core.transactions.transaction import VERSION_1, VERSION_2, TopicPartition
 from semel.wire.errors import ErrorCode
@@ -39,9 +39,13 @@ PartitionResult = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
 Holder = tuple[str, int, int]
 Outcome = ErrorCode | Mapping[TopicPartition, ErrorCode]
 """What all partitions hear, or each of them."""
+Answer = Reply | PartitionErrors
+"""Of the coordinator, or as it would give it if it had to be asked."""
 
 
-def handle(ctx: Context, request: AddPartitionsToTxnRequest, version: int) -> Any:
+def handle(
+    ctx: Context, request: AddPartitionsToTxnRequest, version: int
+) -> NowOrLater[AddPartitionsToTxnResponse]:
     if version >= BETWEEN_BROKERS_SINCE:
         return _between_brokers(ctx, request, version)
     topics = request.v3_and_below_topics
@@ -51,7 +55,7 @@ def handle(ctx: Context, request: AddPartitionsToTxnRequest, version: int) -> An
         request.v3_and_below_producer_epoch,
     )
 
-    def respond(reply: Any) -> AddPartitionsToTxnResponse:
+    def respond(reply: Answer) -> AddPartitionsToTxnResponse:
         outcome = _outcome(reply, version)
         response = AddPartitionsToTxnResponse(
             results_by_topic_v3_and_below=_results(topics, outcome)
@@ -63,55 +67,53 @@ def handle(ctx: Context, request: AddPartitionsToTxnRequest, version: int) -> An
     return when(_add(ctx, holder, topics, version), respond)
 
 
-def _between_brokers(ctx: Context, request: AddPartitionsToTxnRequest, version: int) -> Any:
+def _between_brokers(
+    ctx: Context, request: AddPartitionsToTxnRequest, version: int
+) -> NowOrLater[AddPartitionsToTxnResponse]:
     if not ctx.may("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    results = [_added(ctx, transaction, version) for transaction in request.transactions]
     return when_all(
-        [
-            _add(
-                ctx,
-                (transaction.transactional_id, transaction.producer_id, transaction.producer_epoch),
-                transaction.topics,
-                version,
-                transaction.verify_only,
-            )
-            for transaction in request.transactions
-        ],
-        lambda replies: AddPartitionsToTxnResponse(
-            results_by_transaction=[
-                Result(
-                    transactional_id=transaction.transactional_id,
-                    topic_results=_results(transaction.topics, _outcome(reply, version)),
-                )
-                for transaction, reply in zip(request.transactions, replies, strict=True)
-            ]
+        results, lambda results: AddPartitionsToTxnResponse(results_by_transaction=results)
+    )
+
+
+def _added(
+    ctx: Context, asked: AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction, version: int
+) -> NowOrLater[Result]:
+    holder = (asked.transactional_id, asked.producer_id, asked.producer_epoch)
+    return when(
+        _add(ctx, holder, asked.topics, version, asked.verify_only),
+        lambda reply: Result(
+            transactional_id=asked.transactional_id,
+            topic_results=_results(asked.topics, _outcome(reply, version)),
         ),
     )
 
 
 def _add(
     ctx: Context, holder: Holder, topics: list[Topic], version: int, verify_only: bool = False
-) -> Any:
-    """The coordinator's reply, a future of it, or the outcome where it need not be asked."""
+) -> NowOrLater[Answer]:
     if not holder[0]:
-        return ErrorCode.INVALID_REQUEST
+        return Reply(ErrorCode.INVALID_REQUEST)
     by_client = version < BETWEEN_BROKERS_SINCE
     if by_client and not ctx.may("WRITE", "TRANSACTIONAL_ID", holder[0]):
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return Reply(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     partitions = frozenset([(topic.name, index) for topic in topics for index in topic.partitions])
     impossible = _impossible(ctx, topics, by_client)
     if impossible:
-        return dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | impossible
+        others = dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED)
+        return PartitionErrors(by_partition=others | impossible)
     if verify_only:
         return ctx.transactions.submit(VerifyPartitions(*holder, partitions))
     client_version = VERSION_1 if by_client else VERSION_2
     return ctx.transactions.submit(AddPartitions(*holder, partitions, client_version))
 
 
-def _outcome(reply: Any, version: int) -> Outcome:
+def _outcome(reply: Answer, version: int) -> Outcome:
     if isinstance(reply, Reply):
         return fenced_for(reply.error, version, FENCED_SINCE)
-    return reply.by_partition if isinstance(reply, PartitionErrors) else reply
+    return reply.by_partition
 
 
 def _impossible(

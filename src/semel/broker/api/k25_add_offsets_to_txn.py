@@ -10,10 +10,9 @@ Not here:  states and epochs (core/transactions/partitions): to them it is one m
 
 from __future__ import annotations
 
-from typing import Any
-
 from semel.broker.context import Context
-from semel.broker.replies import fenced_for, when
+from semel.broker.coordinators.errors import fenced_for
+from semel.broker.replies import NowOrLater, when
 from semel.core.transactions.commands import AddPartitions
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
@@ -25,7 +24,9 @@ VERSIONS = ADVERTISED[API_KEY]
 FENCED_SINCE = 2
 
 
-def handle(ctx: Context, request: AddOffsetsToTxnRequest, version: int) -> Any:
+def handle(
+    ctx: Context, request: AddOffsetsToTxnRequest, version: int
+) -> NowOrLater[AddOffsetsToTxnResponse]:
     name, group = request.transactional_id, request.group_id
     if not ctx.may("WRITE", "TRANSACTIONAL_ID", name):
         return AddOffsetsToTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)

@@ -10,10 +10,10 @@ Not here:  epochs, states and retries (core/transactions/ending).
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
 
 from semel.broker.context import Context
-from semel.broker.replies import fenced_for, when
+from semel.broker.coordinators.errors import fenced_for
+from semel.broker.replies import NowOrLater, when
 from semel.core.transactions.commands import EndTxn, Reply
 from semel.core.transactions.transaction import VERSION_1, VERSION_2
 from semel.wire.errors import ErrorCode
@@ -27,7 +27,7 @@ FENCED_SINCE = 2
 EPOCH_BUMP_SINCE = 5
 
 
-def handle(ctx: Context, request: EndTxnRequest, version: int) -> Any:
+def handle(ctx: Context, request: EndTxnRequest, version: int) -> NowOrLater[EndTxnResponse]:
     name = request.transactional_id
     if not name:
         return EndTxnResponse(error_code=ErrorCode.INVALID_REQUEST)

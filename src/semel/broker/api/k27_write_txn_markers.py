@@ -11,12 +11,12 @@ Not here:  which epochs a partition accepts (core/partition/state); our own coor
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
+from semel.broker.replies import NowOrLater, when_durable
 from semel.core.partition.admission import Refusal
-from semel.store.interface import StorageError, Ticket
+from semel.store.interface import Ticket
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
@@ -32,7 +32,9 @@ TopicResult = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult
 PartitionResult = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 
 
-def handle(ctx: Context, request: WriteTxnMarkersRequest, version: int) -> Any:
+def handle(
+    ctx: Context, request: WriteTxnMarkersRequest, version: int
+) -> NowOrLater[WriteTxnMarkersResponse]:
     if not (
         ctx.may("ALTER", "CLUSTER", CLUSTER_NAME)
         or ctx.may("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME)
@@ -45,7 +47,16 @@ def handle(ctx: Context, request: WriteTxnMarkersRequest, version: int) -> Any:
         for result, ticket in _write(ctx, marker, response)
         if not ticket.durable
     ]
-    return _when_durable(response, waiting) if waiting else response
+    if not waiting:
+        return response
+
+    def respond() -> WriteTxnMarkersResponse:
+        for result, ticket in waiting:
+            if ticket.error is not None:
+                result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        return response
+
+    return when_durable(ctx.broker.loop, [ticket for _, ticket in waiting], respond)
 
 
 def _write(
@@ -93,14 +104,3 @@ def _remember(ctx: Context, marker: Marker) -> None:
         ctx.transactions.timeline.explain(
             marker.producer_id, marker.producer_epoch, BY_AN_OPERATOR.format(who=who)
         )
-
-
-async def _when_durable(
-    response: WriteTxnMarkersResponse, waiting: list[tuple[PartitionResult, Ticket]]
-) -> WriteTxnMarkersResponse:
-    for result, ticket in waiting:
-        try:
-            await ticket
-        except StorageError:
-            result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-    return response

@@ -9,14 +9,18 @@ Not here: which member may commit: `core/groups/offsets/requests`; the verificat
 
 from __future__ import annotations
 
-from inspect import isawaitable
-from typing import Any, NamedTuple
+from asyncio import Future
+from collections.abc import Callable
+from typing import NamedTuple
 
+from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS
 from semel.broker.context import Context
-from semel.broker.coordinators.groups import TOPIC, settled
+from semel.broker.coordinators.errors import Errors
+from semel.broker.replies import InTurn, NowOrLater, settled, when
 from semel.core.groups.commands import OffsetToCommit, TxnOffsetCommit
 from semel.core.groups.replies import CommitReply
 from semel.core.partition.admission import Refusal
+from semel.core.partition.verification import Guard
 from semel.wire.batches import NO_SEQUENCE
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
@@ -40,18 +44,21 @@ _AS_COORDINATOR = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 
+Response = TxnOffsetCommitResponse
 Partition = TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
 
 
 class _Batch(NamedTuple):
-    """What a verification wants to know of the batch that will be written."""
+    """That of the offsets, which is built once it is verified."""
 
     producer_id: int
     producer_epoch: int
     base_sequence: int = NO_SEQUENCE
 
 
-def handle(ctx: Context, request: TxnOffsetCommitRequest, version: int) -> Any:
+def handle(
+    ctx: Context, request: TxnOffsetCommitRequest, version: int
+) -> NowOrLater[Response] | InTurn[Response]:
     response, offsets, pending = _sorted_out(ctx, request)
     if not offsets:
         return response
@@ -64,10 +71,9 @@ def handle(ctx: Context, request: TxnOffsetCommitRequest, version: int) -> Any:
         request.generation_id,
         request.group_instance_id,
     )
-    reply = _commit(ctx, request, command, version)
-    if isawaitable(reply):
-        return _later(reply, response, pending, version)
-    return _filled(response, pending, reply, version)
+    return _commit(
+        ctx, request, command, version, lambda reply: _filled(response, pending, reply, version)
+    )
 
 
 def _sorted_out(
@@ -117,8 +123,12 @@ def _refusal(ctx: Context, request: TxnOffsetCommitRequest) -> ErrorCode | None:
 
 
 def _commit(
-    ctx: Context, request: TxnOffsetCommitRequest, command: TxnOffsetCommit, version: int
-) -> Any:
+    ctx: Context,
+    request: TxnOffsetCommitRequest,
+    command: TxnOffsetCommit,
+    version: int,
+    respond: Callable[[CommitReply], Response],
+) -> NowOrLater[Response] | InTurn[Response]:
     """Write the offsets once the coordinator of the transaction agrees that they belong to it."""
     partition = ctx.groups.shard_of(request.group_id).partition
     guard = partition.state.ask_verification(
@@ -127,37 +137,40 @@ def _commit(
         now_ms=ctx.now_ms(),
     )
     if isinstance(guard, Refusal):
-        return command.refused(guard.error)
+        return respond(command.refused(guard.error))
     if guard is None:
-        return ctx.groups.submit(request.group_id, command)
+        return when(ctx.groups.submit(request.group_id, command), respond)
     verdicts = ctx.transactions.verify(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
-        [(TOPIC, partition.index)],
+        [(CONSUMER_OFFSETS, partition.index)],
         version=_PRODUCE_VERSION_OF.get(version, _OLD_PRODUCE_VERSION),
         add=version >= IMPLICIT_ADDING_SINCE,
     )
-    if isawaitable(verdicts):
-        return _commit_later(ctx, command, guard, verdicts)
-    return _commit_verified(ctx, command, guard, verdicts)
+    if isinstance(verdicts, Future):
+        return _commit_later(ctx, command, guard, verdicts, respond)
+    return when(_commit_verified(ctx, command, guard, verdicts), respond)
 
 
-async def _commit_later(ctx: Context, command: TxnOffsetCommit, guard: Any, verdicts: Any) -> Any:
-    return await settled(_commit_verified(ctx, command, guard, await verdicts))
+async def _commit_later(
+    ctx: Context,
+    command: TxnOffsetCommit,
+    guard: Guard,
+    verdicts: Future[Errors],
+    respond: Callable[[CommitReply], Response],
+) -> Response:
+    """A coroutine, so that what the client sends next does not overtake these offsets."""
+    return respond(await settled(_commit_verified(ctx, command, guard, await verdicts)))
 
 
-def _commit_verified(ctx: Context, command: TxnOffsetCommit, guard: Any, verdicts: Any) -> Any:
+def _commit_verified(
+    ctx: Context, command: TxnOffsetCommit, guard: Guard, verdicts: Errors
+) -> NowOrLater[CommitReply]:
     error = next(iter(verdicts.values()), ErrorCode.NONE)
     if error is not ErrorCode.NONE:
         return command.refused(error)
     return ctx.groups.submit(command.group_id, command, guard)
-
-
-async def _later(
-    reply: Any, response: TxnOffsetCommitResponse, pending: list[Partition], version: int
-) -> TxnOffsetCommitResponse:
-    return _filled(response, pending, await reply, version)
 
 
 def _filled(

@@ -7,7 +7,7 @@ Not here: what goes with a group: `core/groups/admin`.
 from __future__ import annotations
 
 from semel.broker.context import Context
-from semel.broker.coordinators.groups import settled
+from semel.broker.replies import settled
 from semel.core.groups.commands import DeleteGroup
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED

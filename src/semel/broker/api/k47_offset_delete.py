@@ -6,10 +6,8 @@ Not here: whether the group still reads the topic: `core/groups/offsets/requests
 
 from __future__ import annotations
 
-from typing import Any
-
 from semel.broker.context import Context
-from semel.broker.replies import when
+from semel.broker.replies import NowOrLater, when
 from semel.core.groups.commands import OffsetDelete
 from semel.core.groups.replies import DeleteOffsetsReply
 from semel.wire.errors import ErrorCode
@@ -22,7 +20,9 @@ VERSIONS = ADVERTISED[API_KEY]
 Partition = OffsetDeleteResponse.OffsetDeleteResponsePartition
 
 
-def handle(ctx: Context, request: OffsetDeleteRequest, version: int) -> Any:
+def handle(
+    ctx: Context, request: OffsetDeleteRequest, version: int
+) -> NowOrLater[OffsetDeleteResponse]:
     if not ctx.may("DELETE", "GROUP", request.group_id):
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
@@ -45,7 +45,7 @@ def handle(ctx: Context, request: OffsetDeleteRequest, version: int) -> Any:
                 wanted.append((asked.name, partition.partition_index))
                 pending.append(answer)
     reply = ctx.groups.submit(request.group_id, OffsetDelete(request.group_id, tuple(wanted)))
-    return when(reply, lambda settled: _filled(response, pending, settled))
+    return when(reply, lambda reply: _filled(response, pending, reply))
 
 
 def _filled(

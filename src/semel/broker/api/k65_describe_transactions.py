@@ -8,10 +8,8 @@ Answers:   from memory, once what it tells is durable. Of a transaction that is 
 
 from __future__ import annotations
 
-from typing import Any
-
 from semel.broker.context import Context
-from semel.broker.replies import when_all
+from semel.broker.replies import NowOrLater, when_all
 from semel.core.transactions.commands import Describe, Found
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
@@ -27,7 +25,9 @@ State = DescribeTransactionsResponse.TransactionState
 TopicData = DescribeTransactionsResponse.TopicData
 
 
-def handle(ctx: Context, request: DescribeTransactionsRequest, version: int) -> Any:
+def handle(
+    ctx: Context, request: DescribeTransactionsRequest, version: int
+) -> NowOrLater[DescribeTransactionsResponse]:
     names = request.transactional_ids
     return when_all(
         [_find(ctx, name) for name in names],
@@ -39,7 +39,7 @@ def handle(ctx: Context, request: DescribeTransactionsRequest, version: int) -> 
     )
 
 
-def _find(ctx: Context, name: str) -> Any:
+def _find(ctx: Context, name: str) -> NowOrLater[Found]:
     if not ctx.may("DESCRIBE", "TRANSACTIONAL_ID", name):
         return Found(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not name:

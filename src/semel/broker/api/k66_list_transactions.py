@@ -7,10 +7,8 @@ Versions:  1 filter by duration, 2 by a pattern for the whole id.
 
 from __future__ import annotations
 
-from typing import Any
-
 from semel.broker.context import Context
-from semel.broker.replies import when_all
+from semel.broker.replies import NowOrLater, when_all
 from semel.core.transactions.commands import Found, List
 from semel.core.transactions.states import STATES_BY_NAME
 from semel.wire.errors import ErrorCode
@@ -23,7 +21,9 @@ VERSIONS = ADVERTISED[API_KEY]
 State = ListTransactionsResponse.TransactionState
 
 
-def handle(ctx: Context, request: ListTransactionsRequest, version: int) -> Any:
+def handle(
+    ctx: Context, request: ListTransactionsRequest, version: int
+) -> NowOrLater[ListTransactionsResponse]:
     names = request.state_filters
     states = frozenset(STATES_BY_NAME[name] for name in names if name in STATES_BY_NAME)
     command = List(

@@ -8,11 +8,10 @@ Not here: epochs, targets and reconciliation: `core/groups/consumer/heartbeat`.
 from __future__ import annotations
 
 import base64
-from typing import Any
 from uuid import uuid4
 
 from semel.broker.context import Context
-from semel.broker.replies import when
+from semel.broker.replies import NowOrLater, when
 from semel.core.groups.commands import ConsumerGroupHeartbeat
 from semel.core.groups.consumer.group import LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from semel.core.groups.replies import HeartbeatReply
@@ -28,7 +27,9 @@ VERSIONS = ADVERTISED[API_KEY]
 OWN_MEMBER_ID_SINCE = 1
 
 
-def handle(ctx: Context, request: ConsumerGroupHeartbeatRequest, version: int) -> Any:
+def handle(
+    ctx: Context, request: ConsumerGroupHeartbeatRequest, version: int
+) -> NowOrLater[ConsumerGroupHeartbeatResponse]:
     refusal = _denied(ctx, request) or _invalid(ctx, request, version)
     if refusal is not None:
         return _response(refusal)

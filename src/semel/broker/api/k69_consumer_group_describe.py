@@ -10,10 +10,10 @@ from __future__ import annotations
 from uuid import UUID
 
 from semel.broker.context import Context
-from semel.broker.coordinators.groups import error_of, settled
 from semel.broker.operations import GROUP_OPERATIONS, allowed
+from semel.broker.replies import settled
 from semel.core.groups.commands import ConsumerGroupDescribe
-from semel.core.groups.replies import DescribedConsumer, DescribedConsumerGroup
+from semel.core.groups.replies import DescribedConsumer, DescribedConsumerGroup, ErrorReply
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.consumer_group_describe import (
@@ -48,10 +48,11 @@ async def _describe(ctx: Context, group_id: str) -> Group:
         return Group(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not group_id:
         return Group(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-    reply = await settled(ctx.groups.submit(group_id, ConsumerGroupDescribe(group_id)))
-    error = error_of(reply)
-    if error is not None:
-        return Group(group_id=group_id, error_code=error)
+    reply: DescribedConsumerGroup | ErrorReply = await settled(
+        ctx.groups.submit(group_id, ConsumerGroupDescribe(group_id))
+    )
+    if isinstance(reply, ErrorReply):
+        return Group(group_id=group_id, error_code=reply.error)
     return _described(ctx, reply)
 
 

@@ -7,7 +7,8 @@ Answers:   topics in the order of their names, at most as many partitions as ask
 
 from __future__ import annotations
 
-from semel.broker.catalog.catalog import INTERNAL_TOPICS, Topic
+from semel.broker.catalog.catalog import Topic
+from semel.broker.catalog.internal_topics import INTERNAL_TOPICS
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
 from semel.broker.operations import TOPIC_OPERATIONS, allowed

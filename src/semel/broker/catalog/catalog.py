@@ -13,8 +13,9 @@ import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from semel.broker.catalog.internal_topics import INTERNAL_TOPICS, internal_topic
 from semel.broker.catalog.journal import DamagedJournal, Journal, Record
 from semel.broker.settings.definitions import BadSetting
 from semel.broker.settings.settings import Settings, TopicConfig
@@ -23,7 +24,6 @@ log = logging.getLogger("semel.catalog")
 
 FILE_NAME = "metadata.log"
 PRODUCER_ID_BLOCK = 1000  # as Kafka's ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 #: Below this the journal is never rewritten: replaying a megabyte takes milliseconds.
 SMALLEST_REWRITE = 1 << 20
 #: Finalized features of a new cluster; metadata.version 30 is Kafka 4.3's (4.3-IV0).
@@ -62,7 +62,8 @@ class Topic:
 
 
 class Listener(Protocol):
-    """Hears of changes in the same turn of the loop, after they are durable."""
+    """Hears of changes in the same turn of the loop, after they are durable. What there was before
+    it began to listen it reads from `catalog.topics`."""
 
     def topic_created(self, topic: Topic) -> None: ...
     def partitions_added(self, topic: Topic, first: int) -> None: ...
@@ -151,6 +152,9 @@ class Catalog:
     ) -> Topic:
         """The topic of that name, made now if it is not there."""
         return self.topics.get(name) or self.create_topic(name, partitions, configs)
+
+    def ensure_internal_topic(self, name: str) -> Topic:
+        return self.ensure_topic(name, *internal_topic(self.settings, name))
 
     def add_partitions(self, topic: Topic, count: int) -> None:
         """Grow to `count` partitions in all."""
@@ -330,7 +334,7 @@ def id_text(id: uuid.UUID) -> str:
     return base64.urlsafe_b64encode(id.bytes).decode().rstrip("=")
 
 
-def _new_cluster(node_id: int) -> Iterator[dict[str, Any]]:
+def _new_cluster(node_id: int) -> Iterator[Record]:
     yield {"is": "cluster", "id": id_text(new_topic_id()), "node_id": node_id}
     for name, level in FEATURES.items():
         yield {"is": "feature", "name": name, "level": level}

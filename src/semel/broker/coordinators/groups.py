@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS
 from semel.broker.coordinators.joining import Joining
 from semel.broker.coordinators.runtime import Shard
 from semel.broker.coordinators.shards import ShardLoader
+from semel.broker.replies import NowOrLater, when
 from semel.core.groups.commands import (
     ConsumerGroupHeartbeat,
+    GroupCommand,
     ListGroups,
     Loaded,
     RegexesResolved,
+    SettingsChanged,
     Tick,
     TopicsChanged,
 )
@@ -29,7 +33,8 @@ from semel.core.groups.encoding import GroupCodec
 from semel.core.groups.replies import (
     LATER,
     Answer,
-    ErrorReply,
+    Effect,
+    HeartbeatReply,
     ListedGroup,
     Refused,
     ResolveRegexes,
@@ -37,7 +42,9 @@ from semel.core.groups.replies import (
 )
 from semel.core.groups.settings import GroupSettings
 from semel.core.groups.topics import TopicInfo, Topics
+from semel.core.machine import Command
 from semel.core.partition.admission import Refusal
+from semel.core.partition.verification import Guard
 from semel.core.placing import partition_of
 from semel.store.interface import Ticket
 from semel.wire.errors import ErrorCode
@@ -47,14 +54,16 @@ if TYPE_CHECKING:
     from semel.broker.context import Context
     from semel.broker.server import Broker
 
-TOPIC = "__consumer_offsets"
+R = TypeVar("R")
+Answered = TypeVar("Answered")
+GroupShard = Shard[GroupCoordinator]
 
 
 class Waiting(NamedTuple):
     """A request that waits for other members, and how its response is made of the reply."""
 
-    shard: Shard
-    command: Any
+    shard: GroupShard
+    command: Command[Any]
     future: asyncio.Future[Any]
     respond: Callable[[Any], Any]
 
@@ -62,8 +71,8 @@ class Waiting(NamedTuple):
 class Groups:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.shards: list[Shard] = []
-        self._loader = ShardLoader(broker)
+        self.shards: list[GroupShard] = []
+        self._loader: ShardLoader[GroupCoordinator] = ShardLoader(broker)
         self.settings = group_settings(broker)
         self._topics = Topics()
         self._topics_are_stale = False
@@ -81,7 +90,7 @@ class Groups:
         self._refresh_topics()
         self.broker.catalog.listeners.append(self)
         self.broker.settings.observers.append(self._settings_changed)
-        topic = self.broker.catalog.topics.get(TOPIC)
+        topic = self.broker.catalog.topics.get(CONSUMER_OFFSETS)
         if topic is not None:
             self._make_shards(topic)
             self.broker.spawn(self._loader.load_all(self.shards))
@@ -110,13 +119,13 @@ class Groups:
     def _new_machine(self) -> GroupCoordinator:
         return GroupCoordinator(self.settings)
 
-    def _shard_failed(self, shard: Shard) -> None:
+    def _shard_failed(self, shard: GroupShard) -> None:
         self._forget_waiting(shard, ErrorCode.NOT_COORDINATOR)
         self._loader.bring_back(shard)
 
     # Asking
 
-    def shard_of(self, group_id: str) -> Shard:
+    def shard_of(self, group_id: str) -> GroupShard:
         """The coordinator of a group; makes the offsets topic if there is none yet."""
         if not self.shards:
             self.ensure_topic()
@@ -124,18 +133,11 @@ class Groups:
         return shard if shard.machine is not None else self._loader.loaded(shard)
 
     def ensure_topic(self) -> Topic:
-        settings = self.broker.settings
-        return self.broker.catalog.ensure_topic(
-            TOPIC,
-            settings["offsets.topic.num.partitions"],
-            {
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                "segment.bytes": str(settings["offsets.topic.segment.bytes"]),
-            },
-        )
+        return self.broker.catalog.ensure_internal_topic(CONSUMER_OFFSETS)
 
-    def submit(self, group_id: str, command: Any, guard: Any = None) -> Any:
+    def submit(
+        self, group_id: str, command: Command[R], guard: Guard | None = None
+    ) -> NowOrLater[R]:
         """The reply, or a future of it."""
         shard = self.shard_of(group_id)
         if self._joining and self._joining.has(group_id, getattr(command, "member_id", "")):
@@ -144,7 +146,7 @@ class Groups:
         self._arm(shard)
         return reply
 
-    def submit_all(self, commands: list[Any]) -> list[Any]:
+    def submit_all(self, commands: Sequence[GroupCommand[R]]) -> list[NowOrLater[R]]:
         """The replies to several commands: of one group, in one batch of its log."""
         if len(commands) < 2:
             return [self.submit(command.group_id, command) for command in commands]
@@ -156,26 +158,26 @@ class Groups:
         self._arm(shard)
         return replies
 
-    def join(self, command: ConsumerGroupHeartbeat) -> asyncio.Future[Any]:
+    def join(self, command: ConsumerGroupHeartbeat) -> asyncio.Future[HeartbeatReply]:
         """A new member of a consumer group, together with all others that come just now."""
         return self._joining.add(command, self.broker.loop)
 
     def submit_patiently(
-        self, group_id: str, command: Callable[[int], Any], respond: Callable[[Any], Any]
-    ) -> Any:
+        self, group_id: str, command: Callable[[int], Command[R]], respond: Callable[[R], Answered]
+    ) -> NowOrLater[Answered]:
         """For what may have to wait for others: `command` is given the id to answer to, and
         `respond` the reply. The response, or a future of it."""
         shard = self.shard_of(group_id)
         request_id = next(self._request_ids)
         asked = command(request_id)
-        future = self.broker.loop.create_future()
+        future: asyncio.Future[Answered] = self.broker.loop.create_future()
         self._waiting[request_id] = Waiting(shard, asked, future, respond)
         reply = shard.submit(asked)
         self._arm(shard)
         if reply is LATER:
             return future
-        if asyncio.isfuture(reply):
-            reply.add_done_callback(lambda done: self._answer_unless_later(request_id, done))
+        if isinstance(reply, asyncio.Future):
+            when(reply, lambda reply: self._answer_unless_later(request_id, reply))
             return future
         self._waiting.pop(request_id, None)  # a failed append has answered all that wait
         return respond(reply)
@@ -214,7 +216,7 @@ class Groups:
         offsets that waited for it count, or go."""
         if not 0 <= partition < len(self.shards):
             return Refusal(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {TOPIC}-{partition}."
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {CONSUMER_OFFSETS}-{partition}."
             )
         return self._loader.loaded(self.shards[partition]).append_marker(
             producer_id, epoch, commit, coordinator_epoch, version
@@ -222,32 +224,34 @@ class Groups:
 
     # Effects
 
-    def _run(self, shard: Shard, effect: Any) -> None:
+    def _run(self, shard: GroupShard, effect: Effect) -> None:
         match effect:
             case Answer(request_id, reply):
                 self._answer(request_id, reply)
             case ResolveRegexes():
                 self._resolve(shard, effect)
             case StartTimers():
+                # What changed while it was loaded, it could not be told.
+                shard.submit(SettingsChanged(self.settings))
                 shard.submit(TopicsChanged(self._topics))
                 shard.submit(Loaded())
                 self._arm(shard)
 
-    def _answer(self, request_id: int, reply: Any) -> None:
+    def _answer(self, request_id: int, reply: object) -> None:
         waiting = self._waiting.pop(request_id, None)
         if waiting is not None and not waiting.future.done():
             waiting.future.set_result(waiting.respond(reply))
 
-    def _answer_unless_later(self, request_id: int, done: asyncio.Future[Any]) -> None:
-        if not done.cancelled() and done.result() is not LATER:
-            self._answer(request_id, done.result())
+    def _answer_unless_later(self, request_id: int, reply: object) -> None:
+        if reply is not LATER:
+            self._answer(request_id, reply)
 
-    def _forget_waiting(self, shard: Shard, error: ErrorCode) -> None:
+    def _forget_waiting(self, shard: GroupShard, error: ErrorCode) -> None:
         for request_id, waiting in list(self._waiting.items()):
             if waiting.shard is shard:
                 self._answer(request_id, waiting.command.refused(error))
 
-    def _resolve(self, shard: Shard, order: ResolveRegexes) -> None:
+    def _resolve(self, shard: GroupShard, order: ResolveRegexes) -> None:
         """Internal topics are never meant; a consumer that wants one names it."""
         ctx = self._regex_contexts.get((order.group_id, order.member_id))
         visible = [
@@ -266,9 +270,9 @@ class Groups:
 
     # Time
 
-    def _arm(self, shard: Shard) -> None:
+    def _arm(self, shard: GroupShard) -> None:
         """Be woken at the earliest deadline of all shards."""
-        if not isinstance(shard.machine, GroupCoordinator):
+        if shard.machine is None:
             return
         at_ms = shard.machine.next_deadline_ms()
         if at_ms is None or (self._timer_at_ms is not None and self._timer_at_ms <= at_ms):
@@ -286,8 +290,8 @@ class Groups:
                 shard.submit(Tick())
             self._arm(shard)
 
-    def _is_due(self, shard: Shard) -> bool:
-        if not isinstance(shard.machine, GroupCoordinator):
+    def _is_due(self, shard: GroupShard) -> bool:
+        if shard.machine is None:
             return False
         at_ms = shard.machine.next_deadline_ms()
         return at_ms is not None and at_ms <= self.broker.now_ms()
@@ -296,14 +300,14 @@ class Groups:
 
     def topic_created(self, topic: Topic) -> None:
         self._topics_changed()
-        if topic.name == TOPIC:
+        if topic.name == CONSUMER_OFFSETS:
             self._make_shards(topic)  # brand-new and empty: loaded when first asked
 
     def partitions_added(self, topic: Topic, first: int) -> None:
         self._topics_changed()
 
     def topic_deleted(self, topic: Topic) -> None:
-        if topic.name == TOPIC:
+        if topic.name == CONSUMER_OFFSETS:
             for shard in self.shards:
                 shard.unload()
                 self._forget_waiting(shard, ErrorCode.NOT_COORDINATOR)
@@ -341,8 +345,7 @@ class Groups:
     def _settings_changed(self) -> None:
         self.settings = group_settings(self.broker)
         for shard in self.shards:
-            if isinstance(shard.machine, GroupCoordinator):
-                shard.machine.state.settings = self.settings
+            shard.submit(SettingsChanged(self.settings))
 
 
 def group_settings(broker: Broker) -> GroupSettings:
@@ -363,12 +366,3 @@ def group_settings(broker: Broker) -> GroupSettings:
         offsets_retention_ms=values["offsets.retention.minutes"] * 60_000,
         offsets_retention_check_interval_ms=values["offsets.retention.check.interval.ms"],
     )
-
-
-async def settled(reply: Any) -> Any:
-    return await reply if asyncio.isfuture(reply) else reply
-
-
-def error_of(reply: Any) -> ErrorCode | None:
-    """The error of a reply that is nothing but an error."""
-    return reply.error if isinstance(reply, ErrorReply) else None

@@ -10,21 +10,25 @@ group.consumer.assignment.interval.ms, but lets members wait for their next hear
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from semel.core.groups.commands import ConsumerGroupHeartbeat, Introduction
+from semel.broker.replies import NowOrLater, pass_on
+from semel.core.groups.commands import ConsumerGroupHeartbeat, GroupCommand, Introduction
+from semel.core.groups.replies import HeartbeatReply
 
 QUIET_S = 0.001
 LONGEST_S = 0.01
+
+SubmitAll = Callable[[Sequence[GroupCommand[HeartbeatReply]]], list[NowOrLater[HeartbeatReply]]]
+One = tuple[ConsumerGroupHeartbeat, asyncio.Future[HeartbeatReply]]
 
 
 class Joining:
     """Who joins just now. `submit_all` is that of the groups."""
 
-    def __init__(self, submit_all: Callable[[list[Any]], list[Any]]) -> None:
+    def __init__(self, submit_all: SubmitAll) -> None:
         self._submit_all = submit_all
-        self._now: dict[tuple[str, str], tuple[ConsumerGroupHeartbeat, asyncio.Future[Any]]] = {}
+        self._now: dict[tuple[str, str], One] = {}
         self._first_at = self._last_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -36,7 +40,7 @@ class Joining:
 
     def add(
         self, command: ConsumerGroupHeartbeat, loop: asyncio.AbstractEventLoop
-    ) -> asyncio.Future[Any]:
+    ) -> asyncio.Future[HeartbeatReply]:
         """A future of the reply."""
         key = (command.group_id, command.member_id or command.fresh_member_id)
         if key in self._now:
@@ -46,7 +50,7 @@ class Joining:
             self._first_at = self._last_at
         if self._timer is None:
             self._timer = loop.call_later(QUIET_S, self._look, loop)
-        future: asyncio.Future[Any] = loop.create_future()
+        future: asyncio.Future[HeartbeatReply] = loop.create_future()
         self._now[key] = (command, future)
         return future
 
@@ -60,7 +64,7 @@ class Joining:
 
     def finish(self) -> None:
         now, self._now = self._now, {}
-        by_group: dict[str, list[tuple[ConsumerGroupHeartbeat, asyncio.Future[Any]]]] = {}
+        by_group: dict[str, list[One]] = {}
         for (group_id, _), one in now.items():
             by_group.setdefault(group_id, []).append(one)
         for joining in by_group.values():
@@ -74,19 +78,10 @@ class Joining:
                         future.set_exception(problem)
                 continue
             for future, reply in zip(futures, replies, strict=True):
-                _pass_on(reply, future)
+                pass_on(reply, future)
 
-    def _replies(self, commands: list[ConsumerGroupHeartbeat]) -> list[Any]:
+    def _replies(self, commands: list[ConsumerGroupHeartbeat]) -> list[NowOrLater[HeartbeatReply]]:
         if len(commands) == 1:
             return self._submit_all(commands)
         introductions = [Introduction(command.group_id, command) for command in commands]
         return self._submit_all([*introductions, *commands])[len(commands) :]
-
-
-def _pass_on(reply: Any, future: asyncio.Future[Any]) -> None:
-    if future.cancelled():
-        return
-    if isinstance(reply, asyncio.Future):
-        reply.add_done_callback(lambda done: _pass_on(done.result(), future))
-    else:
-        future.set_result(reply)

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
+from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS
 from semel.core.partition.admission import Refusal
 from semel.core.transactions.commands import WriteMarkers
 from semel.core.transactions.markers import MarkersOwed, Verdict
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("semel.markers")
 
 RETRY_SECONDS = 0.1
-OFFSETS_TOPIC = "__consumer_offsets"
 HERE, NOWHERE, GONE = "here", "nowhere", "gone"
 Place = int | str
 
@@ -140,10 +140,9 @@ class MarkerSender:
 
     def append_here(self, topic: str, index: int, marker: MarkerFields) -> Ticket | Refusal:
         """Append one marker to a partition that this broker leads."""
-        if topic == OFFSETS_TOPIC and self._broker.groups is not None:
+        if topic == CONSUMER_OFFSETS:
             # Its coordinator has to hear of it: offsets wait for this marker.
-            offsets_marker: Ticket | Refusal = self._broker.groups.append_marker(index, *marker)
-            return offsets_marker
+            return self._broker.groups.append_marker(index, *marker)
         partition = self._broker.partitions.find(topic, index)
         if partition is None:
             return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {topic}-{index}.")

@@ -10,14 +10,17 @@ log: there is no undo. Under `os` durability an append is durable when it return
 waits, and `submit` is a plain function call.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
 from semel.broker.partitions.partition import Partition
-from semel.core.machine import Codec, Decision, LogEntry, Machine
+from semel.broker.replies import NowOrLater
+from semel.core.machine import Codec, Command, Decision, LogEntry, Machine
 from semel.core.partition.admission import Refusal
 from semel.core.partition.verification import Guard
 from semel.store.interface import DURABLE, Ticket
@@ -33,12 +36,18 @@ from semel.wire.errors import ErrorCode
 
 log = logging.getLogger("semel.runtime")
 
+Waiting = tuple[Ticket, Command[Any], asyncio.Future[Any] | None, Decision]
+"""What must be durable, who asked, the future of the reply if any, and what was decided."""
 RECORD_FRAMING = 16  # a record's lengths and deltas, at most, among so few
 LARGEST_BATCH = 512 * 1024
 """Half of the default max.message.bytes. A decision that writes more takes several batches."""
 
 
-class Shard:
+M = TypeVar("M", bound=Machine)
+R = TypeVar("R")
+
+
+class Shard(Generic[M]):
     """One machine with its log, while this broker leads the partition.
 
     `run` carries out one effect; `observe` hears of every record as it is applied, but not of those
@@ -48,16 +57,16 @@ class Shard:
     def __init__(
         self,
         partition: Partition,
-        new_machine: Callable[[], Machine],
+        new_machine: Callable[[], M],
         codec: Codec,
         *,
         now_ms: Callable[[], int],
-        run: Callable[["Shard", Any], None],
+        run: Callable[[Shard[M], Any], None],
         observe: Callable[[Any], None] | None = None,
-        failed: Callable[["Shard"], None] | None = None,
+        failed: Callable[[Shard[M]], None] | None = None,
     ) -> None:
         self.partition = partition
-        self.machine: Machine | None = None
+        self.machine: M | None = None
         self.error = ErrorCode.NOT_COORDINATOR
         """What a command hears while there is no machine."""
         self._new_machine = new_machine
@@ -67,7 +76,7 @@ class Shard:
         self._observe = observe
         self._failed = failed
         self._ticket = DURABLE
-        self._waiting: deque[tuple[Ticket, Any, asyncio.Future[Any] | None, Decision]] = deque()
+        self._waiting: deque[Waiting] = deque()
         self._put_off: dict[bytes | None, Any] = {}
 
     def __repr__(self) -> str:
@@ -85,7 +94,7 @@ class Shard:
 
     # Commands
 
-    def submit(self, command: Any, guard: Guard | None = None) -> Any:
+    def submit(self, command: Command[R], guard: Guard | None = None) -> NowOrLater[R]:
         """Decide, append and apply now; the reply, or a future of it where something it rests on is
         not durable yet. `guard` proves the verification of records inside a transaction."""
         machine = self.machine
@@ -93,6 +102,7 @@ class Shard:
             return command.refused(self.error)
         now_ms = self._now_ms()
         decision = machine.decide(command, now_ms)
+        reply: R
         reply, records, effects = decision
         if records:
             refusal = self._append(self._encode(records), now_ms, guard)
@@ -105,7 +115,7 @@ class Shard:
             self._run_effect(self, effect)
         return reply
 
-    def submit_all(self, commands: list[Any]) -> list[Any]:
+    def submit_all(self, commands: Sequence[Command[R]]) -> list[NowOrLater[R]]:
         """Several commands, each decided on what those before it led to, their records appended at
         once; none is answered before that. Only for records outside transactions, which nothing
         but a broken log refuses: they are applied already."""
@@ -132,7 +142,7 @@ class Shard:
             return [decision.reply for decision in decisions]
         return [self._wait(*both) for both in zip(commands, decisions, strict=True)]
 
-    def submit_lazily(self, command: Any, key: bytes) -> None:
+    def submit_lazily(self, command: Command[object], key: bytes) -> None:
         """Decide and apply now, append with whatever comes next, at the latest at `flush`, or never
         if the next record of the same key says it all. Only for what a reloaded machine would find
         out again by itself; no reply, no effects, and no record but one of this key."""
@@ -242,12 +252,13 @@ class Shard:
         if not ticket.durable:
             ticket.add_callback(self._settled)
 
-    def _wait(self, command: Any, decision: Decision) -> Any:
-        future = None
-        if decision.reply is not None:
+    def _wait(self, command: Command[R], decision: Decision) -> NowOrLater[R]:
+        reply: R = decision.reply
+        future: asyncio.Future[R] | None = None
+        if reply is not None:
             future = asyncio.get_running_loop().create_future()
         self._waiting.append((self._ticket, command, future, decision))
-        return future
+        return reply if future is None else future
 
     def _settled(self, ticket: Ticket) -> None:
         if ticket.error is not None:

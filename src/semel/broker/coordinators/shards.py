@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
 
-from semel.broker.coordinators.runtime import Shard
+from semel.broker.coordinators.runtime import M, Shard
 from semel.store.interface import StorageError
 
 if TYPE_CHECKING:
@@ -26,18 +26,18 @@ LOAD_AT_ONCE_BYTES = 1 << 20
 RELOAD_SECONDS = 1.0
 
 
-class ShardLoader:
+class ShardLoader(Generic[M]):
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._loading: set[Shard] = set()
-        self._tried: dict[Shard, float] = {}
-        self._timers: dict[Shard, asyncio.TimerHandle] = {}
+        self._loading: set[Shard[M]] = set()
+        self._tried: dict[Shard[M], float] = {}
+        self._timers: dict[Shard[M], asyncio.TimerHandle] = {}
 
     def stop(self) -> None:
         for timer in self._timers.values():
             timer.cancel()
 
-    def loaded(self, shard: Shard) -> Shard:
+    def loaded(self, shard: Shard[M]) -> Shard[M]:
         """The shard, loaded if that is quick; otherwise it says that it is loading, or that there
         is no coordinator while its disk is broken."""
         partition = shard.partition
@@ -55,12 +55,12 @@ class ShardLoader:
             self._broker.spawn(self._load(shard))
         return shard
 
-    async def load_all(self, shards: Iterable[Shard]) -> None:
+    async def load_all(self, shards: Iterable[Shard[M]]) -> None:
         for shard in list(shards):
             self.loaded(shard)
             await asyncio.sleep(0)
 
-    def bring_back(self, shard: Shard) -> None:
+    def bring_back(self, shard: Shard[M]) -> None:
         """Open its log again and load it: now, or a second after the last time."""
         if shard in self._timers:
             return
@@ -68,7 +68,7 @@ class ShardLoader:
         due = self._tried.get(shard, float("-inf")) + RELOAD_SECONDS
         self._timers[shard] = loop.call_later(max(due - loop.time(), 0), self._try, shard)
 
-    def _try(self, shard: Shard) -> None:
+    def _try(self, shard: Shard[M]) -> None:
         del self._timers[shard]
         partition = shard.partition
         if partition.is_deleted:
@@ -82,7 +82,7 @@ class ShardLoader:
                 return
         self.loaded(shard)
 
-    async def _load(self, shard: Shard) -> None:
+    async def _load(self, shard: Shard[M]) -> None:
         try:
             for _ in shard.load_steps():
                 await asyncio.sleep(0)
@@ -93,6 +93,6 @@ class ShardLoader:
         if shard.partition.is_deleted:
             shard.unload()
 
-    def _load_failed(self, shard: Shard, problem: StorageError) -> None:
+    def _load_failed(self, shard: Shard[M], problem: StorageError) -> None:
         log.warning("cannot be loaded yet", extra={"shard": shard, "why": str(problem)})
         self.bring_back(shard)

@@ -12,23 +12,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Set
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Set
+from typing import TYPE_CHECKING, TypeVar
 
+from semel.broker.catalog.internal_topics import TRANSACTION_STATE
+from semel.broker.coordinators.errors import Errors, for_produce
 from semel.broker.coordinators.marker_sender import Debt, MarkerSender
 from semel.broker.coordinators.runtime import Shard
 from semel.broker.coordinators.shards import ShardLoader
 from semel.broker.coordinators.timeline import Timeline
 from semel.broker.coordinators.transaction_counts import TransactionCounts
-from semel.broker.replies import for_produce, when
+from semel.broker.replies import NowOrLater, settled, when
+from semel.core.machine import Command
 from semel.core.placing import partition_of
 from semel.core.transactions.commands import (
     AbortTimedOut,
     AddPartitions,
     ForgetIdle,
+    Found,
     MarkersWritten,
     PartitionErrors,
     Reply,
+    TransactionCommand,
     VerifyPartitions,
     WriteMarkers,
 )
@@ -47,12 +52,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("semel.transactions")
 
-TOPIC = "__transaction_state"
 #: How long a completed transaction's last record may wait for the next one of its id, which makes
 #: it unnecessary. A crash before it is written only means that the markers are written once more.
 FLUSH_SECONDS = 0.1
 
-Errors = Mapping[TopicPartition, ErrorCode]
+R = TypeVar("R", bound=Reply | PartitionErrors | Found)
+
+
+TransactionShard = Shard[Coordinator]
 
 
 class Transactions:
@@ -61,9 +68,9 @@ class Transactions:
         self.timeline = Timeline()
         self.counts = TransactionCounts()
         self.markers = MarkerSender(broker)
-        self.shards: list[Shard] = []
-        self._loader = ShardLoader(broker)
-        self._unflushed: set[Shard] = set()
+        self.shards: list[TransactionShard] = []
+        self._loader: ShardLoader[Coordinator] = ShardLoader(broker)
+        self._unflushed: set[TransactionShard] = set()
         self._completions: dict[str, asyncio.Future[None]] = {}
         self._debts: dict[str, Debt] = {}
 
@@ -71,7 +78,7 @@ class Transactions:
 
     def start(self) -> None:
         self.broker.catalog.listeners.append(self)
-        if TOPIC in self.broker.catalog.topics:
+        if TRANSACTION_STATE in self.broker.catalog.topics:
             self._make_shards()
             self.broker.spawn(self._loader.load_all(self.shards))
         self.broker.spawn(self._sweep_timeouts())
@@ -86,7 +93,7 @@ class Transactions:
 
     # What handlers ask
 
-    def submit(self, command: Any) -> Any:
+    def submit(self, command: TransactionCommand[R]) -> NowOrLater[R]:
         """The coordinator's reply to a command that names a transactional id, or a future of it."""
         reply = self.shard_of(command.transactional_id).submit(command)
         if type(reply) is Reply:
@@ -96,7 +103,7 @@ class Transactions:
             return reply
         return self.broker.spawn(self._submit_patiently(command, reply))
 
-    def submit_to_all(self, command: Any) -> list[Any]:
+    def submit_to_all(self, command: Command[R]) -> list[NowOrLater[R]]:
         """Every shard's reply to a command about all transactional ids."""
         return [self._loader.loaded(shard).submit(command) for shard in self.shards]
 
@@ -109,7 +116,7 @@ class Transactions:
         if not shards:
             return False
         shard = shards[partition_of(transactional_id, len(shards))]
-        machine: Any = shard.machine
+        machine = shard.machine
         if machine is None or not shard.is_durable:
             return False
         txn = machine.transactions.get(transactional_id)
@@ -122,7 +129,7 @@ class Transactions:
         epoch: int,
         partitions: Iterable[TopicPartition],
         add: bool,
-    ) -> Any:
+    ) -> NowOrLater[Errors]:
         """Whether partitions are in the open transaction; with `add` they are put there (KIP-890).
 
         The coordinator's own codes by partition, or a future of them.
@@ -143,7 +150,7 @@ class Transactions:
         *,
         version: int,
         add: bool,
-    ) -> Any:
+    ) -> NowOrLater[Errors]:
         """The same for Produce: the codes are those its client understands. What would only be
         checked is taken on trust where verification is switched off (as Kafka's ReplicaManager)."""
         if not add and not self.broker.settings["transaction.partition.verification.enable"]:
@@ -151,7 +158,7 @@ class Transactions:
         asked = self.ask(transactional_id, producer_id, producer_epoch, partitions, add)
         return when(asked, lambda errors: for_produce(errors, version))
 
-    def shard_of(self, transactional_id: str) -> Shard:
+    def shard_of(self, transactional_id: str) -> TransactionShard:
         shards = self.shards or self._make_topic()
         shard = shards[partition_of(transactional_id, len(shards))]
         return shard if shard.machine is not None else self._loader.loaded(shard)
@@ -172,31 +179,29 @@ class Transactions:
     def known(self) -> Iterator[Transaction]:
         """Every transaction of every loaded shard."""
         for shard in self.shards:
-            if isinstance(shard.machine, Coordinator):
+            if shard.machine is not None:
                 yield from shard.machine.transactions.values()
 
     # Patience
 
-    async def _submit_patiently(self, command: Any, reply: Any) -> Any:
+    async def _submit_patiently(self, command: TransactionCommand[R], reply: NowOrLater[R]) -> R:
         """Instead of sending the client away with 51, wait for the last transaction to complete."""
         loop = self.broker.loop
         patience_ms = self.broker.settings["add.partitions.to.txn.retry.backoff.max.ms"]
         deadline = loop.time() + patience_ms / 1000
         while True:
-            if isinstance(reply, asyncio.Future):
-                reply = await reply
+            answer = await settled(reply)
             left = deadline - loop.time()
-            if reply.error is not ErrorCode.CONCURRENT_TRANSACTIONS or left <= 0:
-                return reply
+            if answer.error is not ErrorCode.CONCURRENT_TRANSACTIONS or left <= 0:
+                return answer
             if not await self._completed(command.transactional_id, left):
-                return reply
+                return answer
             reply = self.shard_of(command.transactional_id).submit(command)
 
     async def _completed(self, transactional_id: str, seconds: float) -> bool:
         machine = self.shard_of(transactional_id).machine
         if machine is None:
             return False
-        assert isinstance(machine, Coordinator)
         txn = machine.transactions.get(transactional_id)
         if txn is None or not txn.prepared:
             return True
@@ -208,7 +213,7 @@ class Transactions:
 
     # What the shards order and tell
 
-    def _run(self, shard: Shard, order: WriteMarkers) -> None:
+    def _run(self, shard: TransactionShard, order: WriteMarkers) -> None:
         left = self.markers.write(order.prepared, shard.epoch)
         if not left:
             self._complete(shard, order.prepared)
@@ -223,7 +228,7 @@ class Transactions:
         self._debts[order.prepared.transactional_id] = debt
         self.markers.send(debt, left)
 
-    def _complete(self, shard: Shard, prepared: Transaction) -> None:
+    def _complete(self, shard: TransactionShard, prepared: Transaction) -> None:
         if self._debts:
             self._debts.pop(prepared.transactional_id, None)
         shard.submit_lazily(MarkersWritten(prepared), encode_key(prepared.transactional_id))
@@ -264,7 +269,7 @@ class Transactions:
     # What the catalog tells
 
     def topic_created(self, topic: Topic) -> None:
-        if topic.name == TOPIC:
+        if topic.name == TRANSACTION_STATE:
             self._make_shards()  # brand-new and empty: loaded when first asked
 
     def partitions_added(self, topic: Topic, first: int) -> None:
@@ -272,7 +277,7 @@ class Transactions:
 
     def topic_deleted(self, topic: Topic) -> None:
         """As in Kafka, whoever may delete it may: every transactional id is forgotten with it."""
-        if topic.name == TOPIC:
+        if topic.name == TRANSACTION_STATE:
             for shard in self.shards:
                 shard.unload()
             self.shards = []
@@ -283,24 +288,16 @@ class Transactions:
 
     # Loading
 
-    def _make_topic(self) -> list[Shard]:
-        settings = self.broker.settings
-        self.broker.catalog.ensure_topic(
-            TOPIC,
-            settings["transaction.state.log.num.partitions"],
-            {
-                "cleanup.policy": "compact",
-                "compression.type": "uncompressed",
-                "min.insync.replicas": str(settings["transaction.state.log.min.isr"]),
-                "segment.bytes": str(settings["transaction.state.log.segment.bytes"]),
-            },
-        )
+    def _make_topic(self) -> list[TransactionShard]:
+        self.broker.catalog.ensure_internal_topic(TRANSACTION_STATE)
         return self.shards
 
     def _make_shards(self) -> None:
-        self.shards = [self._new_shard(partition) for partition in self.broker.partitions.of(TOPIC)]
+        self.shards = [
+            self._new_shard(partition) for partition in self.broker.partitions.of(TRANSACTION_STATE)
+        ]
 
-    def _new_shard(self, partition: Partition) -> Shard:
+    def _new_shard(self, partition: Partition) -> TransactionShard:
         return Shard(
             partition,
             self._new_machine,
@@ -328,7 +325,7 @@ class Transactions:
         while True:
             await asyncio.sleep(settings[name] / 1000)
             for shard in self.shards:
-                if isinstance(shard.machine, Coordinator) and shard.machine.open_ids:
+                if shard.machine is not None and shard.machine.open_ids:
                     shard.submit(AbortTimedOut())
                     await asyncio.sleep(0)  # ten thousand open ones take some milliseconds
 

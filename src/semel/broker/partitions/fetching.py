@@ -76,11 +76,18 @@ class Reading:
         self._timer = loop.call_later(max_wait_ms / 1000, self._time_is_up)
         for partition in self._partitions():
             partition.waiters.add(self)
+        self._ctx.connection.waits.add(self)
         return self._answer
 
     def wake(self) -> None:
         """A partition has more, or is gone."""
         self._finish(must_answer=False)
+
+    def abandon(self) -> None:
+        """The client is gone: nobody reads the answer."""
+        assert self._answer is not None
+        self._stop_waiting()
+        self._answer.cancel()
 
     def _time_is_up(self) -> None:
         self._finish(must_answer=True)
@@ -93,10 +100,15 @@ class Reading:
         response = self.now(must_answer)
         if response is None:
             return
+        self._stop_waiting()
+        self._answer.set_result(response)
+
+    def _stop_waiting(self) -> None:
+        assert self._timer is not None
         self._timer.cancel()
         for partition in self._partitions():
             partition.waiters.discard(self)
-        self._answer.set_result(response)
+        self._ctx.connection.waits.discard(self)
 
     def _partitions(self) -> list[Partition]:
         return [home for _, home in self._homes if not isinstance(home, ErrorCode)]

@@ -1,20 +1,16 @@
 """A topic's settings as its logs need them."""
 
 from collections.abc import Mapping
-from typing import Any
 
+from semel.broker.settings.definitions import Value
 from semel.store.interface import LogConfig
 
 
-def log_config(config: Mapping[str, Any]) -> LogConfig:
+def log_config(config: Mapping[str, Value]) -> LogConfig:
     policy = config["cleanup.policy"]
-    segment_ms = config["segment.ms"]
-    if "compact" in policy:
-        # Only closed segments are compacted (Kafka's LogConfig.maxSegmentMs).
-        segment_ms = min(segment_ms, config["max.compaction.lag.ms"])
     return LogConfig(
         segment_bytes=config["segment.bytes"],
-        segment_ms=segment_ms,
+        segment_ms=config["segment.ms"],
         segment_index_bytes=config["segment.index.bytes"],
         index_interval_bytes=config["index.interval.bytes"],
         retention_ms=config["retention.ms"],

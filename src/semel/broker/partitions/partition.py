@@ -158,14 +158,14 @@ class Partition:
         now_ms = self._now_ms()
         verdict = refusal(batch, self._limits, now_ms) or self.state.look_batch(batch, guard)
         if verdict is not None:
-            return self._repeated(verdict) if isinstance(verdict, Duplicate) else verdict
+            return self._answer_without_append(verdict, batch, now_ms)
         if self._takes_as_it_comes:
             return self._write(batch, NO_TIMESTAMP, now_ms)
         return self._append_changed(batch, now_ms)
 
     def _append_changed(self, batch: BatchHeader, now_ms: int) -> Appended | Refusal:
         if self._recoding.wants(batch):
-            recoded = self._recoding.apply(batch)
+            recoded = self._recoding.apply(batch, self._limits, now_ms, self)
             if isinstance(recoded, Refusal):
                 return recoded
             batch = recoded
@@ -174,6 +174,15 @@ class Partition:
             append_time_ms = now_ms
             stamp_append_time(batch, now_ms)
         return self._write(batch, append_time_ms, now_ms)
+
+    def _answer_without_append(
+        self, verdict: Duplicate | Refusal, batch: BatchHeader, now_ms: int
+    ) -> Appended | Refusal:
+        if isinstance(verdict, Duplicate):
+            return self._repeated(verdict)
+        if verdict.error is ErrorCode.INVALID_TIMESTAMP:
+            return self._recoding.name_records(verdict, batch, self._limits, now_ms, self)
+        return verdict
 
     def append_plain(self, records: Sequence[LogEntry], now_ms: int) -> Appended | Refusal:
         """A coordinator's records outside any transaction: nothing to judge, and built in place."""

@@ -1,15 +1,18 @@
 """The one place where the broker opens a client's batch: compacted topics and other compressions.
 
 A compacted topic refuses records without a key, as Kafka does; a topic with a `compression.type` of
-its own stores batches in that one. Everywhere else batches pass unopened.
+its own stores batches in that one. Everywhere else batches pass unopened; one whose timestamps are
+refused is looked into afterwards, to name the records at fault.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from semel.core.partition.admission import Refusal
+from semel.broker.settings.definitions import Value
+from semel.core.partition.admission import Limits, Refusal
+from semel.core.partition.record_faults import MOST_NAMED, record_refusal
 from semel.wire.batches import (
     HEADER_SIZE,
     BatchHeader,
@@ -19,6 +22,9 @@ from semel.wire.batches import (
 from semel.wire.compression import Compression, compress, decompress
 from semel.wire.errors import ErrorCode, ProtocolError
 
+#: How far a batch that is refused anyway may unpack.
+NAMING_LIMIT = 16 * 1024 * 1024
+
 
 class Recoding(NamedTuple):
     """What a topic wants of its batches; None and False want nothing."""
@@ -27,7 +33,7 @@ class Recoding(NamedTuple):
     needs_keys: bool
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Recoding:
+    def of(cls, config: Mapping[str, Value]) -> Recoding:
         name = config["compression.type"]
         if name == "producer":
             codec = None
@@ -42,11 +48,13 @@ class Recoding(NamedTuple):
     def wants(self, batch: BatchHeader) -> bool:
         return self.needs_keys or (self.codec is not None and batch.compression != self.codec)
 
-    def apply(self, batch: BatchHeader) -> BatchHeader | Refusal:
+    def apply(
+        self, batch: BatchHeader, limits: Limits, now_ms: int, where: object
+    ) -> BatchHeader | Refusal:
         """The batch as the topic wants it, or why it cannot be."""
         try:
             if self.needs_keys:
-                refused = _keyless(batch)
+                refused = record_refusal(records_of(batch), limits, now_ms, True, where)
                 if refused is not None:
                     return refused
             if self.codec is None or batch.compression == self.codec:
@@ -56,13 +64,15 @@ class Recoding(NamedTuple):
         except ProtocolError as problem:
             return Refusal(ErrorCode.INVALID_RECORD, f"The records cannot be read: {problem}.")
 
-
-def _keyless(batch: BatchHeader) -> Refusal | None:
-    for number, record in enumerate(records_of(batch)):
-        if record.key is None:
-            return Refusal(
-                ErrorCode.INVALID_RECORD,
-                f"Record {number} has no key, and the topic is compacted by key.",
-                number,
-            )
-    return None
+    def name_records(
+        self, refusal: Refusal, batch: BatchHeader, limits: Limits, now_ms: int, where: object
+    ) -> Refusal:
+        """A refusal of timestamps by the header, with the records at fault if they are few enough
+        to be looked at: the batch is refused either way, and must not cost more than a good one."""
+        if batch.count > MOST_NAMED:
+            return refusal
+        try:
+            records = records_of(batch, NAMING_LIMIT)
+        except ProtocolError:
+            return refusal
+        return record_refusal(records, limits, now_ms, self.needs_keys, where) or refusal

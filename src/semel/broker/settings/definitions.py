@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+Value = Any
+"""A setting's value: bool, int, float, str or a tuple of str, as its definition says, or None."""
+
 
 class Kind(IntEnum):
     """The types of Kafka's ConfigDef, numbered as DescribeConfigs numbers them."""
@@ -46,7 +49,7 @@ class BadSetting(ValueError):
 class Allowed:
     """Which values a setting takes, as a test and in words."""
 
-    test: Callable[[Any], bool]
+    test: Callable[[Value], bool]
     words: str
 
 
@@ -77,7 +80,7 @@ READ_ONLY, PER_BROKER, CLUSTER_WIDE = "read-only", "per-broker", "cluster-wide"
 class Setting:
     name: str
     kind: Kind
-    default: Any
+    default: Value
     doc: str
     allowed: Allowed | None = None
     #: Whether a running broker takes a new value, and from whom (Kafka's "update mode").
@@ -89,14 +92,14 @@ class Setting:
     def is_sensitive(self) -> bool:
         return self.kind is Kind.PASSWORD
 
-    def parse(self, given: Any) -> Any:
+    def parse(self, given: object) -> Value:
         """The value of `given` (text, or a value already typed, as TOML has them)."""
         value = self._read(given)
         if self.allowed is not None and value is not None and not self.allowed.test(value):
             raise self._bad(given, self.allowed.words)
         return value
 
-    def text(self, value: Any) -> str | None:
+    def text(self, value: Value) -> str | None:
         """The value as Kafka writes it."""
         if value is None:
             return None
@@ -106,7 +109,7 @@ class Setting:
             return ",".join(value)
         return str(value)
 
-    def _read(self, given: Any) -> Any:
+    def _read(self, given: object) -> Value:
         if given is None:
             return None
         if self.kind in _RANGES:
@@ -119,7 +122,7 @@ class Setting:
             return _read_list(given)
         return str(given).strip()
 
-    def _read_integer(self, given: Any) -> int:
+    def _read_integer(self, given: object) -> int:
         low, high = _RANGES[self.kind]
         try:
             value = int(str(given).strip())
@@ -129,19 +132,19 @@ class Setting:
             raise self._bad(given, f"Not a number of type {self.kind.name}")
         return value
 
-    def _read_double(self, given: Any) -> float:
+    def _read_double(self, given: object) -> float:
         try:
             return float(str(given).strip())
         except ValueError:
             raise self._bad(given, f"Not a number of type {self.kind.name}") from None
 
-    def _read_boolean(self, given: Any) -> bool:
+    def _read_boolean(self, given: object) -> bool:
         word = str(given).strip().lower()
         if word not in ("true", "false"):
             raise self._bad(given, "Expected value to be either true or false")
         return word == "true"
 
-    def _bad(self, given: Any, why: str) -> BadSetting:
+    def _bad(self, given: object, why: str) -> BadSetting:
         shown = "[hidden]" if self.is_sensitive else given
         return BadSetting(f"Invalid value {shown} for configuration {self.name}: {why}")
 
@@ -153,7 +156,7 @@ _RANGES = {
 }
 
 
-def _read_list(given: Any) -> tuple[str, ...]:
+def _read_list(given: object) -> tuple[str, ...]:
     entries = given if isinstance(given, list | tuple) else str(given).split(",")
     return tuple(entry for entry in (str(entry).strip() for entry in entries) if entry)
 

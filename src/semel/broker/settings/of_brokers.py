@@ -8,8 +8,6 @@ absent members.
 # ruff: noqa: E501  (a table reads best with a row on a line)
 from __future__ import annotations
 
-from typing import Any
-
 from semel.broker.settings.definitions import (
     CLUSTER_WIDE,
     READ_ONLY,
@@ -17,6 +15,7 @@ from semel.broker.settings.definitions import (
     Kind,
     Setting,
     Table,
+    Value,
     any_of,
     at_least,
     between,
@@ -43,7 +42,7 @@ ONE_NODE = Allowed(
 def _setting(
     name: str,
     kind: Kind,
-    default: Any,
+    default: Value,
     allowed: Allowed | None,
     doc: str,
     update: str = READ_ONLY,
@@ -70,6 +69,7 @@ _SOCKETS = [
     _setting("max.connections", INT, UNLIMITED, at_least(0), "How many connections at once.", CLUSTER_WIDE),
     _setting("max.connections.per.ip", INT, UNLIMITED, at_least(0), "How many connections at once from one address.", CLUSTER_WIDE),
     _setting("queued.max.requests", INT, 500, at_least(1), "How many requests of one connection may wait for their answer before no more are read from it. (In Kafka: of all connections.)"),
+    _setting("request.max.elements", INT, 50_000, at_least(1), "How many elements (topics, partitions, keys, ids …) one request may have; one with more closes its connection. A request is served in one piece, and everybody else waits for it. (Kafka has no such limit.)", CLUSTER_WIDE),
     _setting("request.timeout.ms", INT, 30_000, at_least(1), "How long a request between brokers may take."),
     _setting("socket.listen.backlog.size", INT, 128, at_least(1), "How many connections may wait to be accepted. (Kafka: 50)"),
     _setting("socket.receive.buffer.bytes", INT, -1, at_least(-1), "The socket's receive buffer; -1 lets the system choose. (Kafka: 102400)"),

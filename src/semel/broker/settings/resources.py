@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
-from typing import Any
 
 from semel.broker.catalog import catalog as catalogs
 from semel.broker.catalog.topics import check_configs, check_name
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
-from semel.broker.settings.definitions import READ_ONLY, BadSetting, Setting, Source, Table
+from semel.broker.settings.definitions import READ_ONLY, BadSetting, Setting, Source, Table, Value
 from semel.broker.settings.of_brokers import BROKER_SETTINGS
 from semel.broker.settings.of_topics import GROUP_SETTINGS, TOPIC_SETTINGS
 from semel.broker.settings.settings import Settings, TopicConfig
@@ -182,7 +181,7 @@ class ConfigEntry:
     __slots__ = ("read_only", "setting", "sources", "value")
 
     def __init__(
-        self, setting: Setting, value: Any, sources: list[ConfigSource], read_only: bool
+        self, setting: Setting, value: Value, sources: list[ConfigSource], read_only: bool
     ) -> None:
         self.setting = setting
         self.value = None if setting.is_sensitive else setting.text(value)

@@ -4,28 +4,42 @@ async with Admin("localhost:9092") as admin:
     await admin.create_topics([NewTopic("orders", partitions=6)])
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from semel.client.admin.groups import GroupAdministration
 from semel.client.admin.topics import TopicAdministration
 from semel.client.admin.transactions import TransactionAdministration
 from semel.client.cluster import Cluster
 from semel.client.lifetime import Lifetime
-from semel.client.settings import ClientSettings
+from semel.client.settings import ClientSettings, Servers
+
+if TYPE_CHECKING:
+    from semel.client.settings.keywords import ClientKeywords
 
 
 class Admin(TopicAdministration, GroupAdministration, TransactionAdministration, Lifetime):
+    """Looks at and changes topics, groups and transactions."""
+
+    settings: ClientSettings
+    """All settings as they are in force."""
+
     def __init__(
         self,
-        bootstrap_servers: str | list[str] | Mapping[str, Any] | None = None,
+        bootstrap_servers: Servers | Mapping[str, Any] | None = None,
         *,
         settings: Mapping[str, Any] | None = None,
-        **given: Any,
+        **given: Unpack[ClientKeywords],
     ) -> None:
+        """All settings of `ClientSettings` are keywords. A dict in the names of Java or librdkafka
+        does as well, in place of the address or as `settings`; keywords win over it.
+        """
         self.settings = ClientSettings.of(bootstrap_servers, settings, **given)
 
     async def start(self) -> None:
+        """Connects. A `with` block does it too."""
         self._cluster = Cluster(self.settings, creates_topics=False)
         try:
             await self._cluster.refresh()
@@ -34,4 +48,5 @@ class Admin(TopicAdministration, GroupAdministration, TransactionAdministration,
             raise
 
     async def close(self) -> None:
+        """Disconnects."""
         await self._cluster.close()

@@ -21,6 +21,8 @@ _GROUP = 0
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
+    """A group among others."""
+
     group_id: str
     state: str
     type: str
@@ -28,6 +30,8 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
+    """A member of a group, and what it reads."""
+
     member_id: str
     client_id: str
     host: str
@@ -37,6 +41,8 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
+    """A group and its members."""
+
     group_id: str
     state: str
     assignor: str
@@ -54,6 +60,7 @@ class Lag:
 
     @property
     def lag(self) -> int:
+        """Offsets that could be read and are not committed yet."""
         return max(0, self.last_stable_offset - self.committed)
 
     @property
@@ -80,6 +87,7 @@ class GroupAdministration:
         return [found[name] for name in sorted(found)]
 
     async def describe_group(self, group_id: str) -> GroupDescription:
+        """Its state, and who its members are."""
         kinds = {group.group_id: group.type for group in await self.list_groups()}
         if kinds.get(group_id, "").lower() == "consumer":
             return await self._describe_consumer_group(group_id)
@@ -129,6 +137,7 @@ class GroupAdministration:
         return GroupDescription(group_id, group.group_state, group.assignor_name, members)
 
     async def delete_groups(self, group_ids: Iterable[str]) -> None:
+        """Deletes groups that have no members, with all that they have committed."""
         deadline = self._cluster.deadline()
         for group_id in group_ids:
             node = await self._cluster.find_coordinator(_GROUP, group_id, deadline)
@@ -194,6 +203,7 @@ class GroupAdministration:
                     raise error_for(result.error_code, what)
 
     async def group_lag(self, group_id: str) -> list[Lag]:
+        """How far the group is behind, for each partition that it has committed in."""
         committed = await self.group_offsets(group_id)
         ends = dict.fromkeys(committed, -1)
         stable = await self._ends(ends, "read_committed")

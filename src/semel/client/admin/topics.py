@@ -8,6 +8,8 @@ from semel.client.errors import error_for
 from semel.client.machines.metadata import Topic
 from semel.client.machines.types import Node, TopicPartition
 from semel.client.offsets import FoundOffset, list_offsets
+from semel.client.settings.clients import IsolationLevel
+from semel.errors import UsageError
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.create_partitions import CreatePartitionsRequest
 from semel.wire.messages.create_topics import CreateTopicsRequest
@@ -25,7 +27,7 @@ _SET, _DELETE = 0, 1  # AlterConfigOp.OpType
 
 @dataclass(frozen=True)
 class NewTopic:
-    """−1 leaves the number to the broker."""
+    """A topic to be created; −1 leaves a number to the broker."""
 
     name: str
     partitions: int = -1
@@ -35,6 +37,8 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
+    """A cluster and its brokers."""
+
     cluster_id: str
     controller_id: int
     brokers: tuple[Node, ...]
@@ -44,6 +48,7 @@ class TopicAdministration:
     _cluster: Cluster
 
     async def describe_cluster(self) -> ClusterInfo:
+        """The cluster's id, its controller and its brokers."""
         answer = await self._cluster.ask(DescribeClusterRequest())
         if answer.error_code:
             raise error_for(answer.error_code, "the cluster", why=answer.error_message)
@@ -79,6 +84,7 @@ class TopicAdministration:
                 )
 
     async def delete_topics(self, names: Iterable[str], *, missing_ok: bool = False) -> None:
+        """All of them, or an error that names the first that could not be deleted."""
         wanted = list(names)
 
         def request(version: int) -> Message:
@@ -115,6 +121,7 @@ class TopicAdministration:
                 raise error_for(result.error_code, what, why=result.error_message)
 
     async def list_topics(self, *, internal: bool = False) -> list[str]:
+        """The names of all topics; the brokers' own too, if asked for."""
         topics = await self.describe_topics()
         return sorted(name for name, topic in topics.items() if internal or not topic.is_internal)
 
@@ -138,7 +145,9 @@ class TopicAdministration:
     async def describe_configs(
         self, topic: str | None = None, *, broker: int | None = None, only_changed: bool = False
     ) -> dict[str, str | None]:
-        """The configs of a topic or a broker; `only_changed` leaves defaults out."""
+        """The configs of a topic, or of a broker by its id; `only_changed` leaves defaults out."""
+        if (topic is None) == (broker is None):
+            raise UsageError("describe_configs of a topic or of a broker: name one of the two")
         kind, name = (_TOPIC, topic or "") if broker is None else (_BROKER, str(broker))
         resource = DescribeConfigsRequest.DescribeConfigsResource(
             resource_type=kind, resource_name=name, configuration_keys=None
@@ -181,9 +190,13 @@ class TopicAdministration:
             raise error_for(result.error_code, f"configs of {topic!r}", why=result.error_message)
 
     async def list_offsets(
-        self, at: Mapping[TopicPartition, int], *, isolation_level: str = "read_uncommitted"
+        self,
+        at: Mapping[TopicPartition, int],
+        *,
+        isolation_level: IsolationLevel = "read_uncommitted",
     ) -> dict[TopicPartition, FoundOffset]:
-        """Offsets by timestamp; −1 is the end, −2 the beginning."""
+        """Offsets by timestamp; −1 is the end, −2 the beginning. The end is the last stable offset
+        with `read_committed`, else the high watermark."""
         wanted = {TopicPartition(*partition): when for partition, when in at.items()}
         deadline = self._cluster.deadline()
         return await list_offsets(self._cluster, wanted, isolation_level, deadline)

@@ -1,13 +1,15 @@
 """Transactions seen and repaired (KIP-664): list, describe, find hanging ones, abort, fence."""
 
 import re
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from semel.client.cluster import Cluster
-from semel.client.errors import UsageError, error_for
+from semel.client.errors import error_for
 from semel.client.machines.membership import by_topic
 from semel.client.machines.types import Node, ProducerIdentity, TopicPartition
+from semel.errors import UsageError
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.describe_producers import (
     DescribeProducersRequest,
@@ -26,6 +28,8 @@ DEFAULT_MAX_TRANSACTION_MS = 15 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class TransactionListing:
+    """A transactional id among others."""
+
     transactional_id: str
     producer_id: int
     state: str
@@ -34,6 +38,8 @@ class TransactionListing:
 
 @dataclass(frozen=True, slots=True)
 class TransactionDescription:
+    """A transactional id, and its transaction."""
+
     transactional_id: str
     state: str
     producer_id: int
@@ -101,6 +107,7 @@ class TransactionAdministration:
         return sorted(found, key=lambda each: each.transactional_id)
 
     async def describe_transaction(self, transactional_id: str) -> TransactionDescription:
+        """What its coordinator knows of a transactional id."""
         deadline = self._cluster.deadline()
         node = await self._cluster.find_coordinator(_TRANSACTION, transactional_id, deadline)
         request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
@@ -127,6 +134,7 @@ class TransactionAdministration:
     async def describe_producers(
         self, partitions: Iterable[TopicPartition]
     ) -> list[ActiveProducer]:
+        """The producers that the leaders of partitions remember, with their open transactions."""
         deadline = self._cluster.deadline()
         by_leader: dict[Node, list[TopicPartition]] = {}
         for partition in partitions:
@@ -159,9 +167,11 @@ class TransactionAdministration:
         partitions: Iterable[TopicPartition],
         *,
         open_longer_than_ms: int = DEFAULT_MAX_TRANSACTION_MS,
-        now_ms: int,
+        now_ms: int | None = None,
     ) -> list[ActiveProducer]:
-        """Open transactions in partitions that no coordinator will ever end."""
+        """Open transactions in partitions that no coordinator will ever end, as of now if no time
+        is given."""
+        now_ms = int(time.time() * 1000) if now_ms is None else now_ms
         suspects = [
             producer
             for producer in await self.describe_producers(partitions)

@@ -8,12 +8,13 @@ from contextlib import suppress
 
 from semel.client.cluster import Cluster
 from semel.client.consumer.group import Group, Listeners, Partitions
-from semel.client.errors import ClientError, RetriableError, UsageError, error_for
+from semel.client.errors import error_for
 from semel.client.machines.membership import GroupSettings, Membership, Next
 from semel.client.machines.patience import Deadline
 from semel.client.machines.subscription import Subscription
 from semel.client.machines.types import GroupMetadata
 from semel.client.settings import ConsumerSettings
+from semel.errors import RetriableError, SemelError, UsageError
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.leave_group import LeaveGroupRequest
 from semel.wire.schema import Message
@@ -180,7 +181,7 @@ class ClassicGroup(Group):
             except RetriableError:
                 self._coordinator = None
                 continue
-            except ClientError as error:
+            except SemelError as error:
                 self.failure = error
                 membership.reset()
                 break
@@ -226,7 +227,7 @@ class ClassicGroup(Group):
             member = LeaveGroupRequest.MemberIdentity(member_id=membership.member_id)
             return LeaveGroupRequest(group_id=self.group_id, members=[member])
 
-        with suppress(ClientError):  # the session timeout does the same, later
+        with suppress(SemelError):  # the session timeout does the same, later
             await self._ask(request, self.cluster.deadline(2_000), of=LeaveGroupRequest)
 
     def _hear(self, code: ErrorCode) -> bool:

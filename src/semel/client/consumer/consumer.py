@@ -1,35 +1,41 @@
-"""The asyncio consumer: by assignment or as a member of a group, committed data only if wished.
+"""The asyncio consumer: by assignment or as a member of a group, committed records by default.
 
-async with Consumer("localhost:9092", group_id="g", isolation_level="read_committed") as consumer:
+async with Consumer("localhost:9092", group_id="billing") as consumer:
     consumer.subscribe(["orders"])
     async for record in consumer:
         ...
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from semel.client.cluster import Cluster
 from semel.client.consumer.classic_group import ClassicGroup
+from semel.client.consumer.committing import Committing
 from semel.client.consumer.consumer_group import ConsumerGroup
-from semel.client.consumer.fetcher import ConsumerRecord, Fetcher
+from semel.client.consumer.fetcher import Fetcher
 from semel.client.consumer.group import Group, Listeners, Partitions
+from semel.client.consumer.inquiries import Inquiries
 from semel.client.consumer.positions import Positions
-from semel.client.errors import ClientError, UsageError
+from semel.client.consumer.records import ConsumerRecord, Deserializers, K, V
 from semel.client.lifetime import Lifetime
 from semel.client.machines.fetching import EARLIEST, LATEST, PartitionState, Reset
 from semel.client.machines.patience import Deadline
 from semel.client.machines.subscription import Subscription
 from semel.client.machines.types import GroupMetadata, OffsetAndMetadata, TopicPartition
-from semel.client.offsets import FoundOffset, list_offsets
-from semel.client.settings import ConsumerSettings
+from semel.client.metrics import ConsumerMeter
+from semel.client.settings import ConsumerSettings, Servers
+from semel.errors import DeserializationError, UsageError
 
 if TYPE_CHECKING:
     from pyarrow import Table
+
+    from semel.client.settings.keywords import ConsumerKeywords
 
 T = TypeVar("T")
 # What an application may want to do when its partitions change.
@@ -38,53 +44,67 @@ RebalanceListener = Callable[[Partitions], Awaitable[None] | None]
 _GROUPS: dict[str, type[Group]] = {"classic": ClassicGroup, "consumer": ConsumerGroup}
 
 
-def _ignore(_: Partitions) -> None:
-    """What a consumer without a listener does about a rebalance."""
-
-
-async def _told(listener: RebalanceListener, partitions: Partitions) -> None:
-    result = listener(partitions)
+async def _told(listener: RebalanceListener | None, partitions: Partitions) -> None:
+    result = None if listener is None else listener(partitions)
     if isawaitable(result):
         await result
 
 
-class Consumer(Lifetime):
-    """Reads records. All settings of `ConsumerSettings` are keywords; a dict of Java-style names
-    does as well, in place of the address or as `settings`."""
+class Consumer(Inquiries[K, V], Lifetime):
+    """Reads records: iterate it, or call `poll`, after `subscribe` or `assign`."""
 
     def __init__(
         self,
-        bootstrap_servers: str | list[str] | Mapping[str, Any] | None = None,
+        bootstrap_servers: Servers | Mapping[str, Any] | None = None,
         *,
+        key_deserializer: Callable[[bytes], K] | None = None,
+        value_deserializer: Callable[[bytes], V] | None = None,
         settings: Mapping[str, Any] | None = None,
-        **given: Any,
+        **given: Unpack[ConsumerKeywords],
     ) -> None:
+        """All settings of `ConsumerSettings` are keywords. A dict in the names of Java or
+        librdkafka does as well, in place of the address or as `settings`; keywords win over it.
+
+        The deserializers make keys and values of bytes; a null key or value stays None, without
+        asking them. One that raises makes `poll` raise a `DeserializationError`.
+        """
         self.settings = ConsumerSettings.of(bootstrap_servers, settings, **given)
+        self._deserializers = Deserializers(key_deserializer, value_deserializer)
         self._states: dict[TopicPartition, PartitionState] = {}
         self._subscription: Subscription | None = None
-        self._on_revoked: RebalanceListener = _ignore
-        self._on_lost: RebalanceListener = _ignore
-        self._on_assigned: RebalanceListener = _ignore
+        self._on_revoked: RebalanceListener | None = None
+        self._on_lost: RebalanceListener | None = None
+        self._on_assigned: RebalanceListener | None = None
         self._listeners = Listeners(self._revoked, self._lost, self._assigned)
         self._group: Group | None = None
+        self._committing: Committing | None = None
         self._started = False
-        self._committing: asyncio.Task[None] | None = None
-        self._next_auto_commit = 0.0
-        self._buffer: deque[ConsumerRecord] = deque()  # polled by iteration, not yielded yet
+        self._closed = False
+        self._buffer = deque()
 
     async def start(self) -> None:
-        """Connects. `async with` does it too."""
+        """Connects. A `with` block does it too."""
         if self._started:
             return
-        create = self.settings.allow_auto_create_topics
-        self._cluster = Cluster(self.settings, creates_topics=create)
-        if self.settings.group_id:
-            self._group = _GROUPS[self.settings.group_protocol](self._cluster, self.settings)
+        settings = self.settings
+        self._meter = ConsumerMeter()
+        self._cluster = Cluster(settings, creates_topics=settings.allow_auto_create_topics)
+        self._started_ms = self._cluster.now_ms()
+        if settings.group_id:
+            self._group = _GROUPS[settings.group_protocol](self._cluster, settings)
+            self._committing = Committing(
+                self._cluster, settings, self._group, self.positions, self._meter
+            )
         self._fetcher = Fetcher(
-            self._cluster, self.settings, self._states, lambda state: self._positions.lost(state)
+            self._cluster,
+            settings,
+            self._states,
+            lambda state: self._positions.lost(state),
+            self._meter,
+            self._deserializers,
         )
         self._positions = Positions(
-            self._cluster, self.settings, self._states, self._group, self._fetcher.wake
+            self._cluster, settings, self._states, self._group, self._fetcher.wake
         )
         if self._group is not None:
             self._group.on_news = self._fetcher.wake
@@ -93,20 +113,19 @@ class Consumer(Lifetime):
         except BaseException:
             await self._cluster.close()
             raise
-        self._started = True
+        self._started, self._closed = True, False
 
     async def close(self) -> None:
         """Leaves the group and disconnects."""
         if not self._started:
             return
-        self._started = False
+        self._started, self._closed = False, True
+        if self._committing is not None:
+            await self._committing.commit_quietly()
         if self._group is not None:
-            if self.settings.enable_auto_commit and self._states:
-                await self._commit_quietly()
             await self._group.leave()
         if self._committing is not None:
-            self._committing.cancel()
-            await asyncio.gather(self._committing, return_exceptions=True)
+            await self._committing.close()
         await self._positions.close()
         await self._fetcher.close()
         await self._cluster.close()
@@ -118,9 +137,9 @@ class Consumer(Lifetime):
         topics: Iterable[str] = (),
         *,
         pattern: str | None = None,
-        on_revoked: RebalanceListener = _ignore,
+        on_revoked: RebalanceListener | None = None,
         on_lost: RebalanceListener | None = None,
-        on_assigned: RebalanceListener = _ignore,
+        on_assigned: RebalanceListener | None = None,
     ) -> None:
         """Shares topics with the other members of the group: by name, or all that match a pattern.
 
@@ -151,56 +170,79 @@ class Consumer(Lifetime):
         self._set_assignment(frozenset())
         self._buffer.clear()
 
-    def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
+    def subscription(self) -> frozenset[str]:
+        """The topics subscribed to; of a pattern, those known to match it."""
+        if self._subscription is None:
+            return frozenset()
+        assigned = {partition.topic for partition in self._states}
+        return self._subscription.matching(self._cluster.metadata.topics.values()) | assigned
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Reads exactly these partitions, whoever else does."""
         if self._subscription is not None:
             raise UsageError("subscribe and assign exclude each other")
         self._set_assignment(frozenset(TopicPartition(*partition) for partition in partitions))
 
-    def assignment(self) -> Partitions:
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that are read: assigned by hand, or by the group."""
         return frozenset(self._states)
 
     def pause(self, *partitions: TopicPartition) -> None:
+        """Polls give out nothing of these until `resume`; the group's membership goes on."""
         for partition in partitions:
             self._state(partition).paused = True
 
     def resume(self, *partitions: TopicPartition) -> None:
+        """Undoes `pause`."""
         for partition in partitions:
             self._state(partition).paused = False
 
-    async def partitions_for(self, topic: str) -> list[int]:
-        self._need_started()
-        await self._cluster.topic(topic, self._cluster.deadline())
-        return sorted(self._cluster.metadata.topics[topic].partitions)
+    def paused(self) -> frozenset[TopicPartition]:
+        """The partitions that are paused."""
+        return frozenset(partition for partition, state in self._states.items() if state.paused)
 
     # Reading
 
     async def poll(
         self, timeout_ms: float = 0, max_records: int | None = None
-    ) -> list[ConsumerRecord]:
-        """Records that are there, at most `max_poll_records`; waits up to the timeout for some."""
+    ) -> list[ConsumerRecord[K, V]]:
+        """Records that are there, at most `max_poll_records`; waits up to the timeout for some.
+
+        The positions are behind them afterwards. A member of a group has to call it at least every
+        `max_poll_interval_ms`: rebalances happen within.
+        """
         self._need_started()
         most = self.settings.max_poll_records if max_records is None else max_records
         deadline = self._cluster.deadline(timeout_ms)
         if self._buffer:
             return [self._buffer.popleft() for _ in range(min(most, len(self._buffer)))]
-        return await self._polled(deadline, lambda: self._fetcher.take(most))
+        try:
+            records = await self._polled(deadline, lambda: self._fetcher.take(most))
+        except DeserializationError:
+            self._meter.undeserialized += 1
+            raise
+        self._meter.records += len(records)
+        return records
 
-    async def poll_table(self, timeout_ms: float = 0) -> "Table":
+    async def poll_table(self, timeout_ms: float = 0) -> Table:
         """What has been fetched, as an Arrow table; needs `semel[arrow]`.
 
-        Columns: topic, partition, offset, timestamp, key, value, headers. Rows are in order within
-        each partition. Up to `fetch_max_bytes` from every broker; an empty table after the timeout.
+        Columns: topic, partition, offset, timestamp, key, value, headers; deserializers are not
+        asked. Rows are in order within each partition. Up to `fetch_max_bytes` from every broker;
+        an empty table after the timeout.
         """
         self._need_started()
         from semel.client.consumer.columnar_receive import take_tables, whole_table
 
         self._unread_buffered()
         deadline = self._cluster.deadline(timeout_ms)
-        return whole_table(await self._polled(deadline, lambda: take_tables(self._fetcher)))
+        table = whole_table(await self._polled(deadline, lambda: take_tables(self._fetcher)))
+        self._meter.records += table.num_rows
+        return table
 
     async def _polled(self, deadline: Deadline, take: Callable[[], list[T]]) -> list[T]:
         """What is there, or arrives before the deadline."""
+        self._meter.polls += 1
         while True:
             ready = await self._in_group(deadline)
             if ready:
@@ -216,13 +258,17 @@ class Consumer(Lifetime):
                 return taken
             await self._fetcher.wait(min(remaining, 100.0) / 1000)
 
-    async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
-        """Record after record, for ever. The position is behind the record that was yielded."""
-        while self._started:
-            if not self._buffer:
-                self._buffer = deque(await self.poll(1_000))
-            else:
-                yield self._buffer.popleft()
+    def __aiter__(self) -> Self:
+        """Record after record, until the consumer is closed. After an error it may go on."""
+        return self
+
+    async def __anext__(self) -> ConsumerRecord[K, V]:
+        """The next record; waits for it. The position is behind it afterwards."""
+        while not self._buffer and not self._closed:
+            self._buffer = deque(await self.poll(1_000))
+        if self._closed:
+            raise StopAsyncIteration
+        return self._buffer.popleft()
 
     async def _in_group(self, deadline: Deadline) -> bool:
         if self._group is None or self._subscription is None:
@@ -232,15 +278,16 @@ class Consumer(Lifetime):
 
     def _look_after(self) -> None:
         """What has to be done beside reading; none of it keeps a poll beyond its time."""
-        self._auto_commit()
+        if self._committing is not None:
+            self._committing.look_after()
         self._positions.look_after()
         if self._cluster.metadata.needs_refresh(self._cluster.now_ms()):
             self._cluster.wanted_topics.update(p.topic for p in self._states)
             self._fetcher.refresh()
 
     async def _revoked(self, partitions: Partitions) -> None:
-        if self.settings.enable_auto_commit:
-            await self._commit_quietly()
+        if self._committing is not None:
+            await self._committing.commit_quietly()
         await _told(self._on_revoked, partitions)
         self._forget(partitions)
 
@@ -255,6 +302,7 @@ class Consumer(Lifetime):
         self._buffer = deque(r for r in self._buffer if (r.topic, r.partition) not in partitions)
 
     async def _assigned(self, partitions: Partitions) -> None:
+        self._meter.rebalances += 1
         new = partitions - self._states.keys()
         self._set_assignment(partitions)
         await _told(self._on_assigned, frozenset(new))
@@ -274,36 +322,33 @@ class Consumer(Lifetime):
         state = self._state(partition)
         self._need_started()
         await self._positions.settle(state.partition, self._cluster.deadline(timeout_ms))
-        return state.position
+        return self._buffered().get(state.partition, state.position)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Reads on from this offset."""
         self._state(partition).seek(offset)
         self._drop_buffered(partition)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Reads on from the first record there is; of all assigned partitions, if none is named."""
         self._seek_to(partitions, EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Reads on behind the last record; of all assigned partitions, if none is named."""
         self._seek_to(partitions, LATEST)
 
-    async def beginning_offsets(
-        self, partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, int]:
-        return await self._offsets(partitions, EARLIEST)
-
-    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The last stable offsets with read_committed, the high watermarks otherwise."""
-        return await self._offsets(partitions, LATEST)
-
-    async def offsets_for_times(
-        self, times: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, FoundOffset]:
-        """The first offset at or after each timestamp; partitions without one are left out."""
-        self._need_started()
-        found = await list_offsets(
-            self._cluster, times, self.settings.isolation_level, self._cluster.deadline()
-        )
-        return {partition: at for partition, at in found.items() if at.offset >= 0}
+    async def seek_to_committed(self, *partitions: TopicPartition) -> None:
+        """Reads on from what the group has committed, as after an aborted transaction; where it has
+        not yet, from where `auto_offset_reset` says. Of all, if none is named."""
+        wanted = [TopicPartition(*each) for each in partitions] or list(self._states)
+        committed = await self.committed(wanted)
+        for partition in wanted:
+            state = self._state(partition)
+            if partition in committed:
+                state.seek(committed[partition].offset, committed[partition].leader_epoch)
+            else:
+                self._positions.lost(state)
+            self._drop_buffered(partition)
 
     def _seek_to(self, partitions: tuple[TopicPartition, ...], reset: Reset) -> None:
         for partition in partitions or tuple(self._states):
@@ -320,15 +365,6 @@ class Consumer(Lifetime):
         if self._started:
             self._fetcher.forget(partition)
 
-    async def _offsets(
-        self, partitions: Iterable[TopicPartition], at: Reset
-    ) -> dict[TopicPartition, int]:
-        self._need_started()
-        wanted = {TopicPartition(*p): at.timestamp for p in partitions}
-        isolation = self.settings.isolation_level
-        found = await list_offsets(self._cluster, wanted, isolation, self._cluster.deadline())
-        return {partition: offset.offset for partition, offset in found.items()}
-
     # Committing
 
     async def commit(
@@ -337,21 +373,22 @@ class Consumer(Lifetime):
         timeout_ms: float | None = None,
     ) -> None:
         """Stores where the group stands: the positions, or given offsets (of the *next* record)."""
-        group = self._need_group("commit")
+        self._need_group("commit")
+        assert self._committing is not None
         chosen = self.positions() if offsets is None else _as_offsets(offsets)
-        await group.commit(chosen, self._cluster.deadline(timeout_ms))
+        await self._committing.commit(chosen, self._cluster.deadline(timeout_ms))
 
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What the group has committed; partitions without anything are left out. Offsets that an
+        open transaction is about to commit are waited for."""
         group = self._need_group("committed")
         return await group.committed(list(partitions), self._cluster.deadline(timeout_ms))
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Where the consumer stands in every partition it has a position in."""
-        buffered: dict[TopicPartition, int] = {}
-        for record in reversed(self._buffer):
-            buffered[TopicPartition(record.topic, record.partition)] = record.offset
+        buffered = self._buffered()
         return {
             partition: OffsetAndMetadata(
                 buffered.get(partition, state.position), "", state.leader_epoch
@@ -364,38 +401,7 @@ class Consumer(Lifetime):
         """For `send_offsets_to_transaction`: who commits (KIP-447)."""
         return self._need_group("group_metadata").metadata
 
-    def lag(self, partition: TopicPartition) -> int | None:
-        """Records behind the end: the last stable offset, if only committed data is read."""
-        state = self._state(partition)
-        committed = self.settings.isolation_level == "read_committed"
-        end = state.last_stable_offset if committed else state.high_watermark
-        return end - state.position if end >= 0 and state.position >= 0 else None
-
-    def _auto_commit(self) -> None:
-        if not self.settings.enable_auto_commit or self._group is None:
-            return
-        now = self._cluster.now_ms()
-        if now >= self._next_auto_commit and self._committing is None:
-            if self._next_auto_commit:
-                self._committing = asyncio.get_running_loop().create_task(self._commit_quietly())
-                self._committing.add_done_callback(self._committed_quietly)
-            self._next_auto_commit = now + self.settings.auto_commit_interval_ms
-
-    def _committed_quietly(self, _: asyncio.Task[None]) -> None:
-        self._committing = None
-
-    async def _commit_quietly(self) -> None:
-        assert self._group is not None
-        with suppress(ClientError):  # the next commit covers it; the rest is read again
-            await self._group.commit(self.positions(), self._cluster.deadline(5_000))
-
     # Checks
-
-    def _state(self, partition: tuple[str, int]) -> PartitionState:
-        state = self._states.get(TopicPartition(*partition))
-        if state is None:
-            raise UsageError(f"{TopicPartition(*partition)} is not assigned to this consumer")
-        return state
 
     def _need_group(self, operation: str) -> Group:
         if not self.settings.group_id:
@@ -403,10 +409,6 @@ class Consumer(Lifetime):
         self._need_started()
         assert self._group is not None
         return self._group
-
-    def _need_started(self) -> None:
-        if not self._started:
-            raise UsageError("the consumer is not started: use `async with`, or await start()")
 
 
 def _as_offsets(

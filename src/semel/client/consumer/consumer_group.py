@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from semel.client.cluster import Cluster
 from semel.client.consumer.group import Group, Listeners
-from semel.client.errors import ClientError, FatalError, RetriableError, error_for
+from semel.client.errors import error_for
 from semel.client.machines.consumer_membership import (
     ConsumerMembership,
     MemberSettings,
@@ -25,6 +25,7 @@ from semel.client.machines.patience import Deadline
 from semel.client.machines.subscription import Subscription
 from semel.client.machines.types import GroupMetadata, TopicPartition
 from semel.client.settings import ConsumerSettings
+from semel.errors import FatalError, RetriableError, SemelError
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from semel.wire.schema import Message
@@ -189,7 +190,7 @@ class ConsumerGroup(Group):
         except RetriableError:
             membership.lost()
             return Next.FIND
-        except ClientError as error:
+        except SemelError as error:
             self._fail(error)
             return Next.FAIL
         following = membership.answered(answer)
@@ -207,7 +208,7 @@ class ConsumerGroup(Group):
             )
         return self.membership.heartbeat()
 
-    def _fail(self, error: ClientError) -> None:
+    def _fail(self, error: SemelError) -> None:
         """For the next poll to raise; a poll after that tries to join again."""
         if error.code is ErrorCode.UNSUPPORTED_VERSION and not self._needs_pattern:
             error = FatalError(
@@ -233,7 +234,7 @@ class ConsumerGroup(Group):
     async def _say_goodbye(self) -> None:
         request = self.membership.farewell()
         if request is not None:
-            with suppress(ClientError):  # the session timeout does the same, later
+            with suppress(SemelError):  # the session timeout does the same, later
                 await self._ask(request, self.cluster.deadline(2_000))
 
     # Offsets

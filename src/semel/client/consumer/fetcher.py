@@ -4,10 +4,11 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from semel.client.cluster import FETCH, Cluster
-from semel.client.errors import ClientError, FatalError, RetriableError, error_for
+from semel.client.consumer.records import ConsumerRecord, Deserializers
+from semel.client.errors import error_for
 from semel.client.machines.fetching import (
     Aborted,
     FetchSession,
@@ -19,8 +20,10 @@ from semel.client.machines.fetching import (
     visible_batches,
 )
 from semel.client.machines.types import Node, TopicPartition
+from semel.client.metrics import ConsumerMeter
 from semel.client.offsets import ISOLATION
 from semel.client.settings import ConsumerSettings
+from semel.errors import DeserializationError, FatalError, RetriableError, SemelError
 from semel.net.client_connection import (
     AuthenticationFailed,
     ClientConnection,
@@ -35,16 +38,6 @@ _TOPIC_IDS_FROM = 13
 T = TypeVar("T")
 
 
-class ConsumerRecord(NamedTuple):
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-
-
 class _Fetched:
     """An answer for one partition, decoded batch by batch as it is polled."""
 
@@ -55,7 +48,7 @@ class _Fetched:
         self.position = position
         self.batches = batches
         self.end = end
-        self.ready: list[ConsumerRecord] = []
+        self.ready: list[ConsumerRecord[bytes, bytes]] = []
         self.current: BatchHeader | None = None  # the batch that `ready` is of
 
     def rest(self) -> Iterator[BatchHeader]:
@@ -72,15 +65,19 @@ class Fetcher:
         settings: ConsumerSettings,
         states: dict[TopicPartition, PartitionState],
         on_lost_position: Callable[[PartitionState], None],
+        meter: ConsumerMeter,
+        deserializers: Deserializers = Deserializers(),  # noqa: B008  (frozen)
     ) -> None:
         self.cluster = cluster
         self.settings = settings
         self.states = states
         self._on_lost_position = on_lost_position
+        self._meter = meter
+        self._deserialize = deserializers.read if any(deserializers) else None
         self._sessions: dict[int, FetchSession] = {}
         self._busy: set[int] = set()
         self._fetched: deque[_Fetched] = deque()
-        self._error: ClientError | None = None
+        self._error: SemelError | None = None
         self._arrived = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
@@ -110,15 +107,26 @@ class Fetcher:
 
     # Taking
 
-    def take(self, max_records: int) -> list[ConsumerRecord]:
-        """Records in the order of each partition, and the positions moved behind them."""
-        taken: list[ConsumerRecord] = []
+    def take(self, max_records: int) -> list[ConsumerRecord[Any, Any]]:
+        """Records in the order of each partition, and the positions moved behind them.
+
+        One that cannot be deserialized is raised where nothing comes before it, else by the next
+        call; the position stays at it.
+        """
+        taken: list[ConsumerRecord[Any, Any]] = []
         for fetched, state in self._takeable():
             try:
                 self._take_from(fetched, state, taken, max_records)
             except ProtocolError as damage:
                 self._damaged(state, damage, tell=not taken)
                 break
+            except DeserializationError:
+                if not taken:
+                    raise
+                break
+            except BaseException:  # a deserializer that ends the program: nothing was given out
+                self._put_back(fetched.partition, taken)
+                raise
             if len(taken) >= max_records:
                 break
         return taken
@@ -172,7 +180,7 @@ class Fetcher:
         return state is not None and state.paused
 
     def _take_from(
-        self, fetched: _Fetched, state: PartitionState, taken: list[ConsumerRecord], most: int
+        self, fetched: _Fetched, state: PartitionState, taken: list[Any], most: int
     ) -> None:
         while len(taken) < most:
             if not fetched.ready:
@@ -187,8 +195,35 @@ class Fetcher:
                 continue
             room = most - len(taken)
             part, fetched.ready = fetched.ready[:room], fetched.ready[room:]
+            if self._deserialize is not None:
+                self._take_deserialized(fetched, state, part, taken)
+                continue
             taken += part
             state.position = fetched.position = part[-1].offset + 1
+
+    def _put_back(self, last: TopicPartition, taken: list[ConsumerRecord[Any, Any]]) -> None:
+        """The positions before what was taken; it is fetched again."""
+        self.forget(last)
+        for record in reversed(taken):
+            self.forget(record.topic_partition)
+            self.states[record.topic_partition].position = record.offset
+
+    def _take_deserialized(
+        self,
+        fetched: _Fetched,
+        state: PartitionState,
+        part: list[ConsumerRecord[bytes, bytes]],
+        taken: list[Any],
+    ) -> None:
+        assert self._deserialize is not None
+        for place, record in enumerate(part):
+            try:
+                taken.append(self._deserialize(record))
+            except DeserializationError:
+                fetched.ready = part[place:] + fetched.ready
+                state.position = fetched.position = record.offset
+                raise
+        state.position = fetched.position = part[-1].offset + 1
 
     # Fetching
 
@@ -253,7 +288,7 @@ class Fetcher:
             await self.cluster.refresh()
         except RetriableError:
             self._pause_fetching()
-        except ClientError as error:
+        except SemelError as error:
             self._fail(error)
         finally:
             self._refreshing = None
@@ -298,13 +333,15 @@ class Fetcher:
             return
         timeout_s = (settings.request_timeout_ms + settings.fetch_max_wait_ms) / 1000
         answer = connection.request(request, timeout_s, version)
-        answer.add_done_callback(partial(self._answered, leader, session, wanted))
+        sent_ms = self.cluster.now_ms()
+        answer.add_done_callback(partial(self._answered, leader, session, wanted, sent_ms))
 
     def _answered(
         self,
         leader: Node,
         session: FetchSession,
         wanted: dict[TopicPartition, Wanted],
+        sent_ms: float,
         answer: asyncio.Future[Any],
     ) -> None:
         self._busy.discard(leader.node_id)
@@ -315,6 +352,7 @@ class Fetcher:
             self.cluster.metadata.expire()
             self.refresh()
         else:
+            self._meter.fetches.add(self.cluster.now_ms() - sent_ms)
             self._accept(answer.result(), session, wanted)
         self._arrived.set()
 
@@ -323,6 +361,7 @@ class Fetcher:
     ) -> None:
         code = ErrorCode.of(answer.error_code)
         if code is not ErrorCode.NONE:
+            self._meter.errors[code.name] += 1
             session.restart()
             if remedy_for(code) == Remedy.REFRESH:
                 self.cluster.metadata.expire()
@@ -345,6 +384,7 @@ class Fetcher:
     ) -> None:
         code = ErrorCode.of(data.error_code)
         if code is not ErrorCode.NONE:
+            self._meter.errors[code.name] += 1
             self._refused(state, code)
             return
         state.checked_epoch = leader_epoch
@@ -353,6 +393,7 @@ class Fetcher:
         state.log_start_offset = data.log_start_offset
         if not data.records:
             return
+        self._meter.bytes += len(data.records)
         aborted = None
         if self.settings.isolation_level == "read_committed":
             aborted = [
@@ -373,7 +414,7 @@ class Fetcher:
         if remedy == Remedy.RESET:
             try:
                 self._on_lost_position(state)
-            except ClientError as error:
+            except SemelError as error:
                 self._fail(error)
         elif remedy == Remedy.REFRESH:
             self.cluster.metadata.expire()
@@ -383,7 +424,7 @@ class Fetcher:
         if remedy in (Remedy.REFRESH, Remedy.AGAIN):
             self._pause_fetching()
 
-    def _fail(self, error: ClientError) -> None:
+    def _fail(self, error: SemelError) -> None:
         self._error = error
         self._arrived.set()
 
@@ -394,7 +435,9 @@ class Fetcher:
         return task
 
 
-def _of(partition: TopicPartition, records: list[Record], position: int) -> list[ConsumerRecord]:
+def _of(
+    partition: TopicPartition, records: list[Record], position: int
+) -> list[ConsumerRecord[bytes, bytes]]:
     """Records from `position` on: a batch may begin before it."""
     topic, index = partition
     make = tuple.__new__

@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from semel.client.cluster import GENERAL, GROUP, Cluster
-from semel.client.errors import ClientError, error_for
+from semel.client.errors import error_for
 from semel.client.machines.membership import by_topic
 from semel.client.machines.patience import Deadline
 from semel.client.machines.subscription import Subscription
 from semel.client.machines.types import GroupMetadata, Node, OffsetAndMetadata, TopicPartition
 from semel.client.settings import ConsumerSettings
+from semel.errors import SemelError
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.offset_commit import OffsetCommitRequest
 from semel.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -38,7 +39,7 @@ class Group(ABC):
         self.settings = settings
         self.group_id = settings.group_id
         self.last_poll = 0.0
-        self.failure: ClientError | None = None  # of a background task: the next poll raises it
+        self.failure: SemelError | None = None  # of a background task: the next poll raises it
         self.on_news: Callable[[], None] = lambda: None  # a waiting poll should look again
         # Grows when positions become worthless: what was read before is not committed after.
         self.life = 0

@@ -11,14 +11,7 @@ from collections.abc import Callable, Iterable
 
 from semel.client.cluster import Cluster
 from semel.client.consumer.group import Group
-from semel.client.errors import (
-    AbortableError,
-    ClientError,
-    FatalError,
-    RetriableError,
-    TruncatedError,
-    error_for,
-)
+from semel.client.errors import error_for
 from semel.client.machines.fetching import (
     EARLIEST,
     LATEST,
@@ -32,6 +25,7 @@ from semel.client.machines.patience import Deadline
 from semel.client.machines.types import Node, TopicPartition
 from semel.client.offsets import list_offsets
 from semel.client.settings import ConsumerSettings
+from semel.errors import AbortableError, FatalError, RetriableError, SemelError, TruncatedError
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 
@@ -54,7 +48,7 @@ class Positions:
         self._group = group
         self._on_news = on_news
         self._task: asyncio.Task[None] | None = None
-        self._failure: ClientError | None = None
+        self._failure: SemelError | None = None
         self._loop = asyncio.get_running_loop()
 
     async def close(self) -> None:
@@ -107,7 +101,7 @@ class Positions:
             pass  # no longer a member: the next poll drops these partitions
         except RetriableError:
             await asyncio.sleep(self.settings.retry_backoff_ms / 1000)
-        except ClientError as error:
+        except SemelError as error:
             self._failure = error
         finally:
             self._task = None
@@ -218,8 +212,8 @@ class Positions:
         self, state: PartitionState, truncation: Truncation, end: EpochEnd, epoch: int
     ) -> None:
         if self.settings.auto_offset_reset not in _RESETS:
-            raise TruncatedError(truncation)
-        log.warning("%s", TruncatedError(truncation))
+            raise TruncatedError(*truncation)
+        log.warning("%s", TruncatedError(*truncation))
         if truncation.diverged_at is None:
             self.lost(state)
         else:

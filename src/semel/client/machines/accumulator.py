@@ -148,6 +148,7 @@ class Accumulator:
         self._batch_size, self._buffer_memory = limits.batch_size, limits.buffer_memory
         self.buffered = 0
         self.flushing = 0
+        self.records_failed = 0  # in batches that were given up, since the beginning
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         # Those that hold batches: a turn of the sender costs nothing for all others.
         self._active: dict[TopicPartition, PartitionQueue] = {}
@@ -306,6 +307,7 @@ class Accumulator:
 
     def given_up(self, batch: Batch, failure: Failure) -> None:
         self._finish(batch)
+        self.records_failed += batch.count
         batch.settle(failure)
 
     def again(self, batch: Batch, not_before_ms: float) -> None:
@@ -389,6 +391,7 @@ class Accumulator:
             queue.waiting.remove(batch)
             queue.unresolved = queue.unresolved or batch.order >= 0
         self._left(queue, batch)
+        self.records_failed += batch.builder.count
         batch.settle(failure)
 
     def drop_unsent(self, failure: Failure) -> bool:

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from semel.client.errors import FatalError, UsageError
 from semel.client.machines.accumulator import Batch
 from semel.client.machines.types import TopicPartition
 from semel.columnar import kernels
 from semel.columnar.columns import Array, Rows
 from semel.columnar.encode import Body, BufferPool, Lanes
+from semel.errors import FatalError, UsageError
 from semel.wire.batches import BatchBuilder
 from semel.wire.compression import Compression
 from semel.wire.errors import ErrorCode

@@ -5,23 +5,17 @@ async with Producer("localhost:9092", transactional_id="orders") as producer:
         await producer.send("orders", b"value", key=b"key")
 """
 
+from __future__ import annotations
+
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
 from semel.client.cluster import Cluster
-from semel.client.errors import (
-    AbortableError,
-    ClientError,
-    FatalError,
-    RetriableError,
-    UsageError,
-    error_of,
-    refusal_of,
-)
+from semel.client.errors import error_of, refusal_of
 from semel.client.lifetime import Lifetime
 from semel.client.machines.accumulator import (
     RECORD_OVERHEAD,
@@ -41,64 +35,37 @@ from semel.client.machines.types import (
     ProducerIdentity,
     TopicPartition,
 )
+from semel.client.metrics import ProducerMetrics
+from semel.client.producer.deliveries import (
+    Delivery,
+    RecordMetadata,
+    delivered,
+    serialized,
+    settled,
+)
 from semel.client.producer.sender import Sender
-from semel.client.settings import ProducerSettings
+from semel.client.settings import ProducerSettings, Servers
+from semel.errors import AbortableError, FatalError, RetriableError, SemelError, UsageError
 from semel.wire.batches import BatchBuilder
 from semel.wire.compression import Compression
 from semel.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from semel.client.producer.columnar_send import TableDelivery, TableSender
+    from semel.client.settings.keywords import ProducerKeywords
+
+    # What the serializers take; without one, bytes are checked when they are sent.
+    K = TypeVar("K", default=Any)
+    V = TypeVar("V", default=Any)
+else:  # defaults of type variables came with Python 3.13
+    from typing import TypeVar
+
+    K, V = TypeVar("K"), TypeVar("V")
 
 Headers = Iterable[tuple[str, bytes | None]]
-Serializer = Callable[[Any], bytes | None]
 T = TypeVar("T")
-
-
-class RecordMetadata(NamedTuple):
-    """Where a record was written."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-
-
-class Delivery:
-    """A record on its way. Awaiting it gives its `RecordMetadata`, or raises why it failed.
-
-    It need not be awaited: `flush` and `commit_transaction` wait for all of them, and a failure
-    in a transaction makes the commit impossible.
-    """
-
-    __slots__ = ("_batch", "_index", "_timestamp")
-
-    def __init__(self, batch: Batch, index: int, timestamp: int) -> None:
-        self._batch = batch
-        self._index = index
-        self._timestamp = timestamp
-
-    def done(self) -> bool:
-        return self._final()[0].settled
-
-    def __await__(self) -> Generator[Any, None, RecordMetadata]:
-        while not (final := self._final())[0].settled:
-            yield from _settling(final[0])
-        batch, index = final
-        if batch.failure is not None:
-            raise error_of(batch.failure)
-        topic, partition = batch.partition
-        offset = batch.base_offset + index if batch.base_offset >= 0 else -1
-        timestamp = self._timestamp if batch.timestamp < 0 else batch.timestamp
-        return RecordMetadata(topic, partition, offset, timestamp)
-
-    def _final(self) -> tuple[Batch, int]:
-        """The batch that holds the record now: a batch found too large was cut in two."""
-        batch, index = self._batch, self._index
-        while batch.successors:
-            first, second = batch.successors
-            batch, index = (first, index) if index < first.count else (second, index - first.count)
-        return batch, index
 
 
 class _Target:
@@ -112,25 +79,33 @@ class _Target:
         self.queues: dict[int, PartitionQueue] = {}
 
 
-class Producer(Lifetime):
-    """Sends records. All settings of `ProducerSettings` are keywords; serializers are optional."""
+class Producer(Lifetime, Generic[K, V]):
+    """Sends records; with a `transactional_id`, in transactions."""
+
+    settings: ProducerSettings
+    """All settings as they are in force."""
 
     def __init__(
         self,
-        bootstrap_servers: str | list[str] | None = None,
+        bootstrap_servers: Servers | Mapping[str, Any] | None = None,
         *,
-        key_serializer: Serializer | None = None,
-        value_serializer: Serializer | None = None,
+        key_serializer: Callable[[K], bytes | None] | None = None,
+        value_serializer: Callable[[V], bytes | None] | None = None,
         settings: Mapping[str, Any] | None = None,
-        **given: Any,
+        **given: Unpack[ProducerKeywords],
     ) -> None:
+        """All settings of `ProducerSettings` are keywords. A dict in the names of Java or
+        librdkafka does as well, in place of the address or as `settings`; keywords win over it.
+
+        The serializers make bytes of keys and values; None stays null, without asking them.
+        """
         self.settings = ProducerSettings.of(bootstrap_servers, settings, **given)
         self._key_serializer = key_serializer
         self._value_serializer = value_serializer
         self._started = False
 
     async def start(self) -> None:
-        """Connects. `async with` does it too."""
+        """Connects. A `with` block does it too."""
         if self._started:
             return
         settings = self.settings
@@ -173,7 +148,7 @@ class Producer(Lifetime):
                 await self._ended(self._begin_abort(), self._deadline(timeout_ms))
             elif self._manager.state is not State.FATAL_ERROR:
                 await self._flushed(self._deadline(timeout_ms))
-        except ClientError:
+        except SemelError:
             pass  # the producer is going away; an open transaction will time out at the broker
         finally:
             await self._sender.close()
@@ -191,13 +166,18 @@ class Producer(Lifetime):
         headers: Headers = (),
         timestamp_ms: int | None = None,
     ) -> Delivery:
-        """Buffers a record. Waits only for room in the buffer and for a new topic's metadata."""
+        """Buffers a record. Waits only for room in the buffer and for a new topic's metadata.
+
+        Without a `partition` the key chooses it, as Java's client does; without a key, one after
+        another is filled. `headers` are (name, bytes) pairs, `timestamp_ms` is now if not given.
+        What is returned need not be waited for: see `Delivery`.
+        """
         if not self._started:
             self._need_started()
         if self._key_serializer is not None:
-            key = self._key_serializer(key)
+            key = serialized(self._key_serializer, key)
         if self._value_serializer is not None:
-            value = self._value_serializer(value)
+            value = serialized(self._value_serializer, value)
         target = self._targets.get(topic)
         if target is None or target.known is not self._cluster.metadata.topics.get(topic):
             target = await self._target(topic)
@@ -233,10 +213,19 @@ class Producer(Lifetime):
         return Delivery(batch, index, timestamp)
 
     async def send_and_wait(
-        self, topic: str, value: Any = None, key: Any = None, **more: Any
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
     ) -> RecordMetadata:
-        """Sends one record at once and waits until it is written."""
-        delivery = await self.send(topic, value, key, **more)
+        """Sends one record at once and waits until it is written. Takes what `send` takes."""
+        delivery = await self.send(
+            topic, value, key, partition=partition, headers=headers, timestamp_ms=timestamp_ms
+        )
         self._accumulator.flushing += 1
         self._sender.wake()
         try:
@@ -244,7 +233,12 @@ class Producer(Lifetime):
         finally:
             self._accumulator.flushing -= 1
 
-    async def send_table(self, topic: str | None, table: Any) -> "TableDelivery":
+    async def send_many(self, topic: str, records: Iterable[tuple[Any, Any]]) -> None:
+        """Buffers many records, (value, key) pairs: the key may be None."""
+        for value, key in records:
+            await self.send(topic, value, key)
+
+    async def send_table(self, topic: str | None, table: Any) -> TableDelivery:
         """Buffers the rows of an Arrow table; needs `semel[arrow]`.
 
         Columns, all optional: key, value (binary or string; serializers are not asked), headers,
@@ -256,13 +250,14 @@ class Producer(Lifetime):
 
         if self._tables is None:
             self._tables = self._make_table_sender()
-        return TableDelivery(await self._tables.send(topic, table), _delivered)
+        return TableDelivery(await self._tables.send(topic, table), delivered)
 
     async def flush(self, timeout_ms: float | None = None) -> None:
         """Waits until everything sent so far is written or has failed."""
         await self._flushed(self._deadline(timeout_ms))
 
     async def partitions_for(self, topic: str) -> list[int]:
+        """The numbers of a topic's partitions."""
         await self._topic(topic)
         return sorted(self._cluster.metadata.topics[topic].partitions)
 
@@ -277,17 +272,21 @@ class Producer(Lifetime):
         )
 
     async def begin_transaction(self) -> None:
+        """Begins a transaction: what is sent from now on is seen whole, or not at all."""
         self._allowed(self._manager.begin_transaction)
 
     async def send_offsets_to_transaction(
         self,
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
-        group: GroupMetadata | str,
+        group_metadata: GroupMetadata | str,
         timeout_ms: float | None = None,
     ) -> None:
-        """Makes a group's progress part of the transaction. Offsets are those to read *next*."""
-        if isinstance(group, str):
-            group = GroupMetadata(group)
+        """Makes a group's progress part of the transaction. Offsets are those to read *next*.
+
+        With `consumer.group_metadata()` a member that the group has left behind is refused
+        (KIP-447); a group's id alone is for groups without members.
+        """
+        group = GroupMetadata(group_metadata) if isinstance(group_metadata, str) else group_metadata
         wanted = {
             TopicPartition(*partition): offset
             if isinstance(offset, OffsetAndMetadata)
@@ -300,15 +299,18 @@ class Producer(Lifetime):
     async def commit_transaction(self, timeout_ms: float | None = None) -> None:
         """Writes what is buffered, then makes all of the transaction visible at once."""
         pending = self._allowed(self._manager.commit)
+        began_ms = self._cluster.now_ms()
         self._accumulator.flushing += 1
         try:
             await self._ended(pending, self._deadline(timeout_ms))
         finally:
             self._accumulator.flushing -= 1
+        self._sender.meter.commits.add(self._cluster.now_ms() - began_ms)
 
     async def abort_transaction(self, timeout_ms: float | None = None) -> None:
         """Drops what is buffered and makes what was written invisible for committed readers."""
         await self._ended(self._begin_abort(), self._deadline(timeout_ms))
+        self._sender.meter.aborted += 1
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Self]:
@@ -334,14 +336,20 @@ class Producer(Lifetime):
 
     @property
     def state(self) -> State:
+        """Where the producer stands in its transaction."""
         return self._manager.state
+
+    def metrics(self) -> ProducerMetrics:
+        """What this producer has done since it was started; see `ProducerMetrics`."""
+        self._need_started()
+        return self._sender.meter.shown(self._accumulator, self._cluster)
 
     # Within
 
     async def _topic(self, topic: str) -> int:
         return await self._cluster.topic(topic, self._deadline(None))
 
-    async def _target(self, topic: str) -> "_Target":
+    async def _target(self, topic: str) -> _Target:
         """Made anew for a topic that was."""
         await self._topic(topic)
         target = self._targets[topic] = _Target(self._cluster.metadata.topics[topic])
@@ -354,7 +362,7 @@ class Producer(Lifetime):
         if not self._started:
             raise UsageError("the producer is not started: use `async with`, or await start()")
 
-    def _make_table_sender(self) -> "TableSender":
+    def _make_table_sender(self) -> TableSender:
         from semel.client.producer.columnar_send import TableSender
 
         return TableSender(
@@ -411,7 +419,7 @@ class Producer(Lifetime):
         self._sender.wake()
         try:
             while batches := self._accumulator.unsettled():
-                if not await _settled(batches[-1], deadline):
+                if not await settled(batches[-1], deadline):
                     raise RetriableError("not everything was written in time: call flush again")
         finally:
             self._accumulator.flushing -= 1
@@ -424,13 +432,13 @@ class Producer(Lifetime):
     async def _abort_after_error(self) -> None:
         """The error that led here is what the caller must see, not the abort's own."""
         if self._manager.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
-            with suppress(ClientError):
+            with suppress(SemelError):
                 await self.abort_transaction()
 
     async def _ended(self, pending: Pending, deadline: Deadline) -> None:
         """Waits for the coordinator's word. Running out of time decides nothing."""
         self._sender.wake()
-        if not pending.settled and not await _settled(pending, deadline):
+        if not pending.settled and not await settled(pending, deadline):
             raise RetriableError(
                 f"{pending.operation} got no answer in time, its outcome is not known yet: "
                 f"call {pending.operation} again to wait for it",
@@ -450,40 +458,3 @@ class Producer(Lifetime):
         return self._cluster.deadline(
             self.settings.max_block_ms if timeout_ms is None else timeout_ms
         )
-
-
-async def _delivered(batch: Batch) -> None:
-    """Waits for a batch, or for those it was cut into; raises why one failed."""
-    if not batch.settled:
-        await _settling(batch)
-    for successor in batch.successors:
-        await _delivered(successor)
-    if batch.failure is not None:
-        raise error_of(batch.failure)
-
-
-def _settling(what: Batch | Pending) -> asyncio.Future[bool]:
-    """A future for something that settles: True when it has."""
-    waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-    def settled(_: Any) -> None:
-        if not waiter.done():
-            waiter.set_result(True)
-
-    what.when_settled(settled)
-    return waiter
-
-
-async def _settled(what: Batch | Pending, deadline: Deadline) -> bool:
-    """Whether it settles before the deadline. Cheaper than `asyncio.timeout`, for every commit."""
-    waiter = _settling(what)
-
-    def time_is_over() -> None:
-        if not waiter.done():
-            waiter.set_result(False)
-
-    timer = waiter.get_loop().call_at(deadline.at_ms / 1000, time_is_over)
-    try:
-        return await waiter
-    finally:
-        timer.cancel()

@@ -11,12 +11,13 @@ from functools import partial
 from typing import Any
 
 from semel.client.cluster import Cluster
-from semel.client.errors import RetriableError
 from semel.client.machines.accumulator import Accumulator, Batch
 from semel.client.machines.delivery import STALE_METADATA, Outcome, judge_produce
 from semel.client.machines.transactions import State, TransactionalRequest, TransactionManager
 from semel.client.machines.types import NO_PRODUCER, Failure, Node, TopicPartition
+from semel.client.metrics import ProducerMeter
 from semel.client.settings import ProducerSettings
+from semel.errors import RetriableError
 from semel.net.client_connection import (
     AuthenticationFailed,
     ClientConnection,
@@ -33,6 +34,8 @@ from semel.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 _FATAL = (AuthenticationFailed, VersionMismatch, ProtocolError)
 # Produce from this version on adds the partition to the transaction by itself (KIP-890).
 _PRODUCE_ADDS_FROM = 12
+# A broker names every bad record of a batch; a message that people read, the first few.
+_RECORDS_TOLD = 3
 _LARGE_BATCH = 32 * 1024
 
 
@@ -58,6 +61,7 @@ class Sender:
         self._connecting: set[Node] = set()
         self._room_waiters: list[asyncio.Future[None]] = []
         self._in_flight: dict[ClientConnection, int] = {}
+        self.meter = ProducerMeter(cluster.now_ms())
 
     def wake(self) -> None:
         if not self._scheduled and not self.closed:
@@ -230,7 +234,7 @@ class Sender:
                     if connection not in joining:
                         joining.add(connection)
                         connection.join()
-                    self._produce(connection, batches)
+                    self._produce(connection, batches, now_ms)
         finally:
             for connection in joining:
                 connection.send_joined()
@@ -303,7 +307,7 @@ class Sender:
         except RetriableError:
             await asyncio.sleep(self.cluster.backoff.delay_ms(1, random.random()) / 1000)
 
-    def _produce(self, connection: ClientConnection, batches: list[Batch]) -> None:
+    def _produce(self, connection: ClientConnection, batches: list[Batch], now_ms: float) -> None:
         by_topic: dict[str, list[ProduceRequest.PartitionProduceData]] = {}
         for batch in batches:
             by_topic.setdefault(batch.partition.topic, []).append(
@@ -334,7 +338,7 @@ class Sender:
             request,
             self.settings.request_timeout_ms / 1000,
             version,
-            partial(self._produced, connection, batches),
+            partial(self._produced, connection, batches, now_ms),
         )
 
     def _tell(
@@ -343,6 +347,7 @@ class Sender:
         with suppress(ConnectionLost):  # acks=0 promises nothing
             connection.tell(request)
         for batch in batches:
+            self.meter.delivered(batch, self.cluster.now_ms())
             self.accumulator.accepted(batch, -1, -1)
         self._tell_of_room()
 
@@ -350,6 +355,7 @@ class Sender:
         self,
         connection: ClientConnection,
         batches: list[Batch],
+        sent_ms: float,
         answer: ProduceResponse,
         lost: ConnectionLost | None,
     ) -> None:
@@ -360,12 +366,14 @@ class Sender:
             return
         now_ms = self.cluster.now_ms()
         results = {} if lost is not None else self._results(answer)
+        self.meter.requests.add(now_ms - sent_ms)
         for batch in batches:
             result = results.get(batch.partition)
             if result is None:
                 why = str(lost) if lost is not None else "the answer does not name it"
                 self._judge(batch, ErrorCode.NETWORK_EXCEPTION, why, now_ms)
             elif result.error_code == 0:
+                self.meter.delivered(batch, now_ms)
                 self.accumulator.accepted(batch, result.base_offset, result.log_append_time_ms)
             else:
                 if result.current_leader.leader_id >= 0:
@@ -409,19 +417,23 @@ class Sender:
             idempotent=self.idempotent,
             expired=late or doomed,
         )
+        self.meter.errors[code.name] += 1
         if code in STALE_METADATA:
             self.cluster.metadata.expire()
             self._connect_later(None)
         if outcome is Outcome.ACCEPTED:
+            self.meter.delivered(batch, now_ms)
             accumulator.accepted(batch, base_offset, -1)
         elif outcome is Outcome.AGAIN:
+            self.meter.retries += 1
             delay = self.cluster.backoff.delay_ms(batch.attempts, random.random())
             accumulator.again(batch, now_ms + delay)
         elif outcome is Outcome.RENUMBER:
+            self.meter.retries += 1
             accumulator.again(batch, now_ms)
             self._renumber(batch.partition)
         elif outcome is Outcome.SPLIT and accumulator.split(batch, now_ms):
-            pass
+            self.meter.splits += 1
         else:
             what = f"a batch for {batch.partition} was not written ({why})"
             failure = Failure(code.kind, what, code)
@@ -467,9 +479,13 @@ def _as_sent(data: bytearray | None) -> bytearray | Pieces | None:
 
 
 def _reason(result: ProduceResponse.PartitionProduceResponse) -> str:
-    """The broker's own words, and the records it means, where it says so (KIP-467)."""
-    records = ", ".join(
+    """The broker's own words, and the first records it means, where it says so (KIP-467)."""
+    errors = result.record_errors
+    if not errors:
+        return result.error_message or ErrorCode.of(result.error_code).name
+    told = [
         f"record {error.batch_index}: {error.batch_index_error_message or 'invalid'}"
-        for error in result.record_errors
-    )
-    return records or result.error_message or ErrorCode.of(result.error_code).name
+        for error in errors[:_RECORDS_TOLD]
+    ]
+    more = len(errors) - len(told)
+    return ", ".join(told) + (f", and {more} more" if more else "")

@@ -5,11 +5,14 @@ dice, so new member ids come with the command as `fresh_member_id`.
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 from uuid import UUID
 
 from semel.core.groups.replies import (
     CommitReply,
     DeleteOffsetsReply,
+    DescribedConsumerGroup,
+    DescribedGroup,
     ErrorReply,
     FetchOffsetsReply,
     HeartbeatReply,
@@ -17,11 +20,21 @@ from semel.core.groups.replies import (
     LeaveReply,
     SyncReply,
 )
+from semel.core.groups.settings import GroupSettings
 from semel.core.groups.topics import NO_TOPIC_ID, Topics
+from semel.core.machine import Command as AnyCommand
+from semel.core.machine import Reply_co
 from semel.wire.errors import ErrorCode
 
 Protocols = tuple[tuple[str, bytes], ...]
 Owned = tuple[tuple[UUID, tuple[int, ...]], ...]
+
+
+class GroupCommand(AnyCommand[Reply_co], Protocol[Reply_co]):
+    """A command about one group."""
+
+    @property
+    def group_id(self) -> str: ...
 
 
 @dataclass(slots=True)  # not frozen: made for every request of a member
@@ -201,7 +214,7 @@ class DescribeGroup:
 
     group_id: str
 
-    def refused(self, error: ErrorCode, message: str | None = None) -> ErrorReply:
+    def refused(self, error: ErrorCode, message: str | None = None) -> DescribedGroup | ErrorReply:
         return ErrorReply(error, message)
 
 
@@ -209,7 +222,9 @@ class DescribeGroup:
 class ConsumerGroupDescribe:
     group_id: str
 
-    def refused(self, error: ErrorCode, message: str | None = None) -> ErrorReply:
+    def refused(
+        self, error: ErrorCode, message: str | None = None
+    ) -> DescribedConsumerGroup | ErrorReply:
         return ErrorReply(error, message)
 
 
@@ -230,6 +245,16 @@ class TopicsChanged:
 
     topics: Topics
     deleted: tuple[tuple[str, UUID], ...] = ()
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> ErrorReply:
+        return ErrorReply(error, message)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsChanged:
+    """The broker's settings as they are now."""
+
+    settings: GroupSettings
 
     def refused(self, error: ErrorCode, message: str | None = None) -> ErrorReply:
         return ErrorReply(error, message)
@@ -268,6 +293,7 @@ Command = (
     | ConsumerGroupDescribe
     | ListGroups
     | TopicsChanged
+    | SettingsChanged
     | Loaded
     | Tick
 )

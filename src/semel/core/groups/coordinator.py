@@ -26,6 +26,7 @@ from semel.core.groups.commands import (
     OffsetDelete,
     OffsetFetch,
     RegexesResolved,
+    SettingsChanged,
     SyncGroup,
     Tick,
     TopicsChanged,
@@ -38,7 +39,7 @@ from semel.core.groups.consumer.group import LEAVE_EPOCH, LEAVE_STATIC_EPOCH, Co
 from semel.core.groups.draft import EXPIRE_OFFSETS_KEY, Draft
 from semel.core.groups.migration import migration, mixed
 from semel.core.groups.offsets import requests as offsets
-from semel.core.groups.records import Record, TimerSet, TopicsSeen
+from semel.core.groups.records import Record, SettingsSeen, TimerSet, TopicsSeen
 from semel.core.groups.replies import (
     ErrorReply,
     JoinReply,
@@ -119,6 +120,8 @@ def _reply_to_others(draft: Draft, command: Command) -> Any:
             draft.keep(TopicsSeen(topics))
             for name, topic_id in deleted:
                 offsets.delete_topic(draft, name, topic_id)
+        case SettingsChanged(settings):
+            draft.keep(SettingsSeen(settings))
         case Tick():
             _tick(draft)
         case Loaded():

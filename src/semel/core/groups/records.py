@@ -10,6 +10,7 @@ from uuid import UUID
 
 from semel.core.groups.classic.group import ClassicGroup, GroupMetadata
 from semel.core.groups.consumer.group import Assignment, ConsumerMember, ResolvedRegex
+from semel.core.groups.settings import GroupSettings
 from semel.core.groups.timers import Deadline, Key
 from semel.core.groups.topics import NO_TOPIC_ID, Topics
 
@@ -133,6 +134,11 @@ class TopicsSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingsSeen:
+    settings: GroupSettings
+
+
+@dataclass(frozen=True, slots=True)
 class MetadataChecked:
     """The group's subscriptions have been compared with this version of the topics."""
 
@@ -157,5 +163,6 @@ Record = (
     | TransactionMarker
     | TimerSet
     | TopicsSeen
+    | SettingsSeen
     | MetadataChecked
 )

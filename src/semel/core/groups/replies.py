@@ -189,3 +189,6 @@ class ResolveRegexes:
 @dataclass(frozen=True, slots=True)
 class StartTimers:
     """After a reload: submit `Loaded`, since deadlines are not written to the log."""
+
+
+Effect = Answer | ResolveRegexes | StartTimers

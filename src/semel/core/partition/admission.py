@@ -24,12 +24,19 @@ SMALLEST_RECORD_BYTES = 7
 MAX_INT64 = 2**63 - 1
 
 
+class RecordFault(NamedTuple):
+    """A record that is the reason why its batch was refused (KIP-467)."""
+
+    number: int
+    message: str
+
+
 class Refusal(NamedTuple):
     """Why nothing was appended: the code the client acts on and the sentence a person reads."""
 
     error: ErrorCode
     message: str
-    record: int | None = None  # the first one at fault, where it is a record and not the batch
+    records: tuple[RecordFault, ...] = ()  # those at fault, where it is not the batch as a whole
 
 
 @dataclass(frozen=True, slots=True)

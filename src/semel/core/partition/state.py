@@ -1,6 +1,7 @@
 """Everything a partition knows beside its bytes: producers, open and aborted transactions.
 
-The shape of every machine here: look (decide) without touching, append, apply. `replay` applies a
+Look (`look_batch`, `look_internal`, `look_marker`) without touching, append, then `apply_batch` or
+`apply_marker`: nothing changes before its bytes are in the log. `replay` applies a
 batch read back from the log: the state replayed from any prefix of a log is the one that wrote it.
 """
 
@@ -15,7 +16,7 @@ from semel.core.partition.producers import (
     stale_epoch,
 )
 from semel.core.partition.stability import AbortedIndex, AbortedTransaction, Stability
-from semel.core.partition.verification import AT_ONCE, Guard, Verifications
+from semel.core.partition.verification import AT_ONCE, Guard, Unverified, Verifications
 from semel.wire.batches import NO_PRODUCER_ID, BatchHeader, Marker
 from semel.wire.errors import ErrorCode
 
@@ -54,7 +55,7 @@ class PartitionState:
         )
 
     def ask_verification(
-        self, header: BatchHeader, begins_at_zero: bool, now_ms: int
+        self, header: Unverified, begins_at_zero: bool, now_ms: int
     ) -> Guard | Refusal | None:
         """Before a transactional batch of a client: a guard to ask the coordinator with, None if
         the transaction is open here already, or the refusal of a zombie."""

@@ -6,6 +6,19 @@ follows must bring the same guard back. A marker that lands in between removes i
 cannot slip into no transaction, or into the next one. (Kafka: VerificationStateEntry.)
 """
 
+from typing import Protocol
+
+
+class Unverified(Protocol):
+    """What a verification wants to know of a batch, which need not be built yet."""
+
+    @property
+    def producer_id(self) -> int: ...
+    @property
+    def producer_epoch(self) -> int: ...
+    @property
+    def base_sequence(self) -> int: ...
+
 
 class Guard:
     """A question to the coordinator, known by identity alone."""

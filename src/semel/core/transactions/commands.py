@@ -7,7 +7,9 @@ but they are not frozen: a frozen dataclass takes four times as long to make.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
+from semel.core.machine import Command as AnyCommand
 from semel.core.transactions.states import TxnState
 from semel.core.transactions.transaction import (
     NO_EPOCH,
@@ -72,6 +74,15 @@ class Found:
 
 
 OK = Reply()
+
+AnyReply_co = TypeVar("AnyReply_co", bound=Reply | PartitionErrors | Found, covariant=True)
+
+
+class TransactionCommand(AnyCommand[AnyReply_co], Protocol[AnyReply_co]):
+    """A command about one transactional id."""
+
+    @property
+    def transactional_id(self) -> str: ...
 
 
 class _Answered:

@@ -1,6 +1,7 @@
 """The states of a transaction, and the only legal moves between them.
 
-`docs/transaction-states.md` draws its diagram from `MOVES`; `Coordinator.apply` asserts it.
+`docs/transaction-states.md` draws its diagram from `MOVES`; `Transaction.moved`, which makes every
+new state, asserts it. `Coordinator.apply` does not: a compacted log has gaps.
 """
 
 from enum import IntEnum

@@ -30,6 +30,8 @@ from semel.wire.schema import Message
 CLIENT = "semel-spark"
 _VERSION = "1"
 GROUP, TRANSACTION = 0, 1
+EARLIEST, LATEST = -2, -1  # timestamps of ListOffsets
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 # Longer than the 30 s after which a broker itself gives up waiting for replicas.
 REQUEST_TIMEOUT_S = 40.0
 _PAUSE_S = 0.02

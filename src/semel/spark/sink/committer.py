@@ -16,10 +16,12 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from semel.client.machines.ledger import LEDGER_TOPIC
 from semel.columnar.encode import BATCH_BYTES
 from semel.spark.kafka.client import Cluster, KafkaError, Security, Unreachable, patiently
+from semel.spark.kafka.ledger import SparkLedger
 from semel.spark.kafka.transactions import Lender, Lent, Outcome, Refused
-from semel.spark.ledger import LEDGER_TOPIC, Entry, Ledger
+from semel.spark.query_batch import QueryBatch
 from semel.spark.sink.claim_service import ClaimService
 from semel.spark.sink.claims import Report, Target
 from semel.spark.sink.writer import STATISTICS, TaskWriter
@@ -72,14 +74,14 @@ class Committer:
         self._codec = Compression.named(self.compression)
         self._security = Security.of(dict(self.settings))
         self.cluster = Cluster(self.bootstrap, self._security)
-        self._ledger = Ledger(self.cluster, self.application, self.ledger_topic)
+        self._ledger = SparkLedger(self.cluster, self.application, self.ledger_topic)
         self._lender = Lender(
             self.cluster,
             f"semel-{self.application}",
             self.transaction_timeout_ms,
             self.allow_unverified,
         )
-        self.committed: Entry | None = None
+        self.committed: QueryBatch | None = None
         self.rows = 0
         self.retries = 0
 
@@ -109,48 +111,48 @@ class Committer:
     def commit(
         self,
         frame: DataFrame,
-        entry: Entry,
+        batch: QueryBatch,
         group: str | None = None,
         positions: Mapping[Target, int] | None = None,
     ) -> None:
-        """Write the rows, the entry and the source's positions: all are visible, or nothing."""
+        """Write the rows, their entry and the source's positions: all are visible, or nothing."""
         columns = sink_columns(frame, self.topic)
         reason: Exception | None = None
         for attempt in range(1, self.attempts + 1):
             try:
-                self._attempt(columns, entry, group, positions or {})
+                self._attempt(columns, batch, group, positions or {})
             except _Again as again:
                 reason = again
                 self.retries += 1
                 log.warning(
                     "%s: batch %d, attempt %d was aborted: %s",
                     self.application,
-                    entry.batch,
+                    batch.batch,
                     attempt,
                     again,
                 )
                 continue
-            self.committed = entry
+            self.committed = batch
             return
         raise BatchFailed(
-            f"{self.application}: batch {entry.batch} failed {self.attempts} times: {reason}"
+            f"{self.application}: batch {batch.batch} failed {self.attempts} times: {reason}"
         ) from reason
 
     def _attempt(
         self,
         columns: DataFrame,
-        entry: Entry,
+        batch: QueryBatch,
         group: str | None,
         positions: Mapping[Target, int],
     ) -> None:
         lent = self._lender.lend()
         try:
-            rows = self._write(columns, lent, entry.batch)
-            self.at("before ledger", entry.batch)
-            self._ledger.write(self._lender, entry)
+            rows = self._write(columns, lent, batch.batch)
+            self.at("before ledger", batch.batch)
+            self._ledger.write(self._lender, batch)
             if group is not None:
                 self._lender.commit_offsets(group, positions)
-            self.at("before commit", entry.batch)
+            self.at("before commit", batch.batch)
         except _Again:
             self._lender.abort()
             raise
@@ -162,7 +164,7 @@ class Committer:
         except BaseException:
             self._lender.abort()
             raise
-        self._settle(entry)
+        self._settle(batch)
         self.rows += rows
 
     def _write(self, columns: DataFrame, lent: Lent, batch: int) -> int:
@@ -189,14 +191,14 @@ class Committer:
             raise _Again(reason)
         return sum(report.rows for report in reports)
 
-    def _settle(self, entry: Entry) -> None:
+    def _settle(self, batch: QueryBatch) -> None:
         outcome = self._lender.commit()
-        self.at("after commit", entry.batch)
+        self.at("after commit", batch.batch)
         if outcome is Outcome.COMMITTED:
             return
         # Ends whatever is open, or says that another driver has taken over; then the ledger knows.
         self._lender.recover()
-        if self._ledger.read() != entry:
+        if self._ledger.read() != batch:
             raise _Again("the transaction was not committed: it timed out, or its answer was lost")
 
     def _writer(self, lent: Lent, host: str, port: int) -> TaskWriter:

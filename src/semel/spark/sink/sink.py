@@ -15,8 +15,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from semel.spark.kafka.client import KafkaError
-from semel.spark.ledger import LATEST, Entry, Verdict, judge
+from semel.spark.kafka.client import LATEST, KafkaError
+from semel.spark.query_batch import BatchVerdict, QueryBatch, judge
 from semel.spark.sink.committer import Committer, refuse_connect
 from semel.spark.sink.streams import RunningBatch, running_batch, source_positions
 from semel.spark.source.offsets import offsets_at
@@ -53,7 +53,7 @@ class ExactlyOnceSink:
         return self.committer.rows
 
     @property
-    def committed(self) -> Entry | None:
+    def committed(self) -> QueryBatch | None:
         """The last batch that is known to be committed."""
         return self.committer.committed
 
@@ -63,19 +63,19 @@ class ExactlyOnceSink:
         if running.run_id != self._run_id:
             self.committer.take_over(batch, batch_id, self.group)
             self._run_id = running.run_id
-        verdict = judge(self.application, self.committed, running.entry)
-        if verdict is Verdict.SKIP:
+        verdict = judge(self.application, self.committed, running.identity)
+        if verdict is BatchVerdict.SKIP:
             self._replay(batch, running)
             return
-        if verdict is Verdict.NEW_LINEAGE:
+        if verdict is BatchVerdict.NEW_LINEAGE:
             log.warning(
                 "%s: a new checkpoint (query %s) begins a new lineage after %s",
                 self.application,
-                running.entry.query_id,
+                running.identity.query_id,
                 self.committed,
             )
-        positions = self._positions(running.entry)
-        self.committer.commit(batch, running.entry, self.group, positions)
+        positions = self._positions(running.identity)
+        self.committer.commit(batch, running.identity, self.group, positions)
 
     def lag(self) -> int:
         """Offsets of the source that are stable and not yet committed by this sink."""
@@ -85,13 +85,13 @@ class ExactlyOnceSink:
 
     def _replay(self, batch: DataFrame, running: RunningBatch) -> None:
         """A committed batch that Spark runs again. Its state stores still need to see it."""
-        log.info("%s: batch %d is committed already", self.application, running.entry.batch)
+        log.info("%s: batch %d is committed already", self.application, running.identity.batch)
         if running.is_stateful:
             batch.write.format("noop").mode("overwrite").save()
 
-    def _positions(self, entry: Entry) -> dict[tuple[str, int], int]:
+    def _positions(self, batch: QueryBatch) -> dict[tuple[str, int], int]:
         """Of topics in this cluster: the source may read from another one."""
-        positions = source_positions(entry)
+        positions = source_positions(batch)
         for topic in {topic for topic, _ in positions} - self._elsewhere:
             try:
                 self.committer.cluster.partitions(topic)
@@ -126,5 +126,5 @@ def write(
     if committer.committed is not None:
         log.info("%r is written already", name)
         return 0
-    committer.commit(df, Entry(query_id=name, batch=0, start=(), end=()))
+    committer.commit(df, QueryBatch(query_id=name, batch=0, start=(), end=()))
     return committer.rows

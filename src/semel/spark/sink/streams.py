@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from semel.spark.kafka.transactions import Refused
-from semel.spark.ledger import Entry
+from semel.spark.query_batch import QueryBatch
 
 _QUERY_ID = "sql.streaming.queryId"
 _RUN_ID = "spark.jobGroup.id"
@@ -26,7 +26,7 @@ class RunningBatch:
     """A micro-batch, identified by what it reads."""
 
     run_id: str
-    entry: Entry
+    identity: QueryBatch
     query: Any
 
     @property
@@ -50,7 +50,7 @@ def running_batch(batch: DataFrame, batch_id: int) -> RunningBatch:
     start = _offsets(query, batch_id - 1) if batch_id > 0 else None
     if start is None:
         start = tuple(_origin(offset) for offset in end)
-    return RunningBatch(run_id, Entry(query_id, batch_id, start, end), query)
+    return RunningBatch(run_id, QueryBatch(query_id, batch_id, start, end), query)
 
 
 def refuse_modes(query: Any) -> None:
@@ -60,10 +60,10 @@ def refuse_modes(query: Any) -> None:
             raise Refused(f"{mode} triggers have no micro-batches, so nothing to commit atomically")
 
 
-def source_positions(entry: Entry) -> dict[tuple[str, int], int]:
+def source_positions(batch: QueryBatch) -> dict[tuple[str, int], int]:
     """Kafka offsets after the batch, of our own source or Spark's connector; others have none."""
     positions = {}
-    for end in entry.end:
+    for end in batch.end:
         topics = end.get("topics", end) if isinstance(end, dict) else {}
         for topic, partitions in topics.items():
             if not isinstance(partitions, dict):

@@ -6,8 +6,16 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from semel.spark.kafka.client import Cluster, check, patiently
-from semel.spark.ledger import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, Ledger
+from semel.spark.kafka.client import (
+    EARLIEST,
+    LATEST,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    Cluster,
+    check,
+    patiently,
+)
+from semel.spark.kafka.ledger import SparkLedger
 from semel.spark.source.options import Positions, SourceOptions, Times, positions_of
 from semel.wire.messages.list_offsets import ListOffsetsRequest
 
@@ -106,9 +114,9 @@ def _for_each(targets: list[Target], given: Positions, what: str) -> dict[Target
 def from_ledger(cluster: Cluster, options: SourceOptions) -> Positions:
     """Where the sink of `application` has got to."""
     assert options.application is not None
-    entry = Ledger(cluster, options.application, options.ledger_topic).find()
+    batch = SparkLedger(cluster, options.application, options.ledger_topic).find()
     wanted = {topic for topic, _ in options.partitions(cluster)}
-    for end in entry.end if entry else ():
+    for end in batch.end if batch else ():
         topics = end.get("topics", end) if isinstance(end, dict) else {}
         if wanted & set(topics):
             return positions_of(topics)

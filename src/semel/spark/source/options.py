@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from semel.client.machines.ledger import LEDGER_TOPIC
 from semel.spark.kafka.client import Cluster, Security
-from semel.spark.ledger import LEDGER_TOPIC
 
 COLUMNS = (
     "key binary, value {value}, topic string, partition int, offset long, timestamp timestamp,"

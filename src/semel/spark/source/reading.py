@@ -13,8 +13,16 @@ from pyspark.sql.types import DataType
 
 from semel.columnar.decode import HEADERS_TYPE, Columns, to_columns
 from semel.columnar.kernels import load
-from semel.spark.kafka.client import Cluster, KafkaError, Security, check, patiently
-from semel.spark.ledger import EARLIEST, READ_COMMITTED, READ_UNCOMMITTED
+from semel.spark.kafka.client import (
+    EARLIEST,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    Cluster,
+    KafkaError,
+    Security,
+    check,
+    patiently,
+)
 from semel.spark.source.offsets import Range, offsets_at
 from semel.spark.source.options import SourceOptions
 from semel.wire.batches.committed import committed_only, fetched_batches

@@ -32,8 +32,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from semel.spark.kafka.client import Cluster
-from semel.spark.ledger import EARLIEST, LATEST
+from semel.spark.kafka.client import EARLIEST, LATEST, Cluster
 from semel.spark.sessions.worker import freeze_imports
 from semel.spark.source.offsets import (
     NoCommittedOffsets,

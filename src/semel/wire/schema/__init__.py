@@ -18,6 +18,11 @@ is what goes over the wire. A call takes the default first and then, all optiona
 Structures are `Struct` classes nested flat in their message and are named by a string:
 `topics: list[FetchRequest.FetchTopic] = array("FetchTopic")`.
 
+Fields have Kafka's names in snake_case and Kafka's defaults; a message takes any subset of them by
+keyword. Unknown tagged fields are dropped when decoding. A struct that is the default of a tagged
+field is shared and frozen: to change it, assign a new one. Malformed bytes raise `ProtocolError`,
+nothing else.
+
 Making a class is cheap. `__init__`, decoders and encoders are compiled when first used, the latter
 two per version (see `compile_decode` and `compile_encode`).
 """

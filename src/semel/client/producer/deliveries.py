@@ -1,0 +1,107 @@
+"""What was sent and is on its way: what a user waits by, and how waiting is done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple
+
+from semel.client.errors import error_of
+from semel.client.machines.accumulator import Batch
+from semel.client.machines.patience import Deadline
+from semel.client.machines.types import Pending
+
+
+class Serialized(bytes):
+    """A key or value that goes as it is: the producer's serializer is not asked."""
+
+
+class RecordMetadata(NamedTuple):
+    """Where a record was written."""
+
+    topic: str
+    partition: int
+    offset: int
+    """-1 where nobody was asked (`acks=0`)."""
+    timestamp: int
+    """Milliseconds since 1970: as sent, or, where the topic says so, when it was written."""
+
+
+class Delivery:
+    """A record on its way. Awaiting it gives its `RecordMetadata`, or raises why it failed.
+
+    It need not be awaited: `flush` and `commit_transaction` wait for all of them, and a failure
+    in a transaction makes the commit impossible.
+    """
+
+    __slots__ = ("_batch", "_index", "_timestamp")
+
+    def __init__(self, batch: Batch, index: int, timestamp: int) -> None:
+        self._batch = batch
+        self._index = index
+        self._timestamp = timestamp
+
+    def done(self) -> bool:
+        """Whether it is written, or has failed."""
+        return self._final()[0].settled
+
+    def __await__(self) -> Generator[Any, None, RecordMetadata]:
+        while not (final := self._final())[0].settled:
+            yield from settling(final[0])
+        batch, index = final
+        if batch.failure is not None:
+            raise error_of(batch.failure)
+        topic, partition = batch.partition
+        offset = batch.base_offset + index if batch.base_offset >= 0 else -1
+        timestamp = self._timestamp if batch.timestamp < 0 else batch.timestamp
+        return RecordMetadata(topic, partition, offset, timestamp)
+
+    def _final(self) -> tuple[Batch, int]:
+        """The batch that holds the record now: a batch found too large was cut in two."""
+        batch, index = self._batch, self._index
+        while batch.successors:
+            first, second = batch.successors
+            batch, index = (first, index) if index < first.count else (second, index - first.count)
+        return batch, index
+
+
+def serialized(serializer: Callable[[Any], bytes | None], given: Any) -> bytes | None:
+    """None is null, whatever the serializer would make of it: a tombstone, or no key."""
+    return given if given is None or type(given) is Serialized else serializer(given)
+
+
+async def delivered(batch: Batch) -> None:
+    """Waits for a batch, or for those it was cut into; raises why one failed."""
+    if not batch.settled:
+        await settling(batch)
+    for successor in batch.successors:
+        await delivered(successor)
+    if batch.failure is not None:
+        raise error_of(batch.failure)
+
+
+def settling(what: Batch | Pending) -> asyncio.Future[bool]:
+    """A future for something that settles: True when it has."""
+    waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def done(_: Any) -> None:
+        if not waiter.done():
+            waiter.set_result(True)
+
+    what.when_settled(done)
+    return waiter
+
+
+async def settled(what: Batch | Pending, deadline: Deadline) -> bool:
+    """Whether it settles before the deadline. Cheaper than `asyncio.timeout`, for every commit."""
+    waiter = settling(what)
+
+    def time_is_over() -> None:
+        if not waiter.done():
+            waiter.set_result(False)
+
+    timer = waiter.get_loop().call_at(deadline.at_ms / 1000, time_is_over)
+    try:
+        return await waiter
+    finally:
+        timer.cancel()
