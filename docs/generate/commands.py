@@ -4,14 +4,14 @@ from collections.abc import Iterable
 
 from generate.markdown import code, entry, facts, slug
 from semel.cli.__main__ import COMMANDS, command_of
-from semel.cli.commands import Action, Command, Option
+from semel.cli.commands import Action, CommandTable, Option
 from semel.cli.exits import Exit
 
 _INTRODUCTION = """\
 # Commands
 
-`semel COMMAND --help` says the same in your terminal. [The command line](../command-line.md) is the
-guide to it.
+`semel COMMAND --help` says the same in your terminal.
+[The command line](../guides/command-line.md) is the guide to it.
 
 ## Exit codes
 
@@ -48,7 +48,7 @@ def _action(command: str, action: Action) -> str:
     return "\n".join([heading, *_entries(place, action.options)])
 
 
-def _more(command: Command) -> Iterable[str]:
+def _more(command: CommandTable) -> Iterable[str]:
     if command.notes:
         yield f"{command.notes}\n"
     if command.examples:

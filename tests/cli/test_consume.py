@@ -13,7 +13,7 @@ from tests.cli.conftest import Run, lines
 from tests.support.brokers.process import SemelProcess
 
 from semel.cli.exits import Exit
-from semel.cli.places import Kind, Place, parse_place, parse_time
+from semel.cli.places import Kind, LogPlace, parse_place, parse_time
 from semel.cli.record_format import Format, as_json
 from semel.client import blocking
 from semel.client.consumer.fetcher import ConsumerRecord
@@ -87,15 +87,15 @@ def test_records_come_out_as_they_went_in(semel: Run, broker: SemelProcess) -> N
 @pytest.mark.parametrize(
     ("word", "place"),
     [
-        ("beginning", Place(Kind.EARLIEST)), ("earliest", Place(Kind.EARLIEST)),
-        ("end", Place(Kind.LATEST)), ("latest", Place(Kind.LATEST)),
-        ("4", Place(Kind.OFFSET, 4)), ("-3", Place(Kind.FROM_END, 3)),
-        ("@1700000005000", Place(Kind.TIME, 1_700_000_005_000)),
-        ("@2023-11-14T22:13:22Z", Place(Kind.TIME, 1_700_000_002_000)),
-        ("@2023-11-14T23:13:22.5+01:00", Place(Kind.TIME, 1_700_000_002_500)),
+        ("beginning", LogPlace(Kind.EARLIEST)), ("earliest", LogPlace(Kind.EARLIEST)),
+        ("end", LogPlace(Kind.LATEST)), ("latest", LogPlace(Kind.LATEST)),
+        ("4", LogPlace(Kind.OFFSET, 4)), ("-3", LogPlace(Kind.FROM_END, 3)),
+        ("@1700000005000", LogPlace(Kind.TIME, 1_700_000_005_000)),
+        ("@2023-11-14T22:13:22Z", LogPlace(Kind.TIME, 1_700_000_002_000)),
+        ("@2023-11-14T23:13:22.5+01:00", LogPlace(Kind.TIME, 1_700_000_002_500)),
     ],
 )  # fmt: skip
-def test_a_place_has_a_word(word: str, place: Place) -> None:
+def test_a_place_has_a_word(word: str, place: LogPlace) -> None:
     assert parse_place(word) == place
 
 
@@ -116,7 +116,7 @@ def test_a_time_is_also_given_by_how_long_ago_it_was_or_by_its_date() -> None:
     ],
 )  # fmt: skip
 def test_a_place_is_within_what_is_there(word: str, at_time: int | None, offset: int) -> None:
-    place = Place(Kind.TIME, 0) if word == "@0" else parse_place(word)
+    place = LogPlace(Kind.TIME, 0) if word == "@0" else parse_place(word)
     assert place.within(5, 15, at_time) == offset
 
 

@@ -11,7 +11,7 @@ from semel.cli.commands import Parser, fill
 from semel.cli.exits import Exit
 from semel.cli.record_format import PARTS
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
+GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "command-line.md").read_text()
 _EVALUATED = re.compile(r'eval "\$\((.*?)\)"')
 
 

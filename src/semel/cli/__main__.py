@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from semel import __version__
-from semel.cli.commands import Command, Help, Parser, fill
+from semel.cli.commands import CommandTable, Help, Parser, fill
 from semel.cli.exits import CommandError, Exit
 
 #: Command → what it does; the module has the command's name.
@@ -51,9 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _told(problem)
 
 
-def command_of(name: str) -> Command:
+def command_of(name: str) -> CommandTable:
     """The table of one command."""
-    found: Command = import_module(f"semel.cli.{name}").COMMAND
+    found: CommandTable = import_module(f"semel.cli.{name}").COMMAND
     return found
 
 

@@ -7,7 +7,7 @@ import time
 import uuid
 from typing import Any
 
-from semel.cli.commands import CONNECTION, JSON, Command, Option, whole
+from semel.cli.commands import CONNECTION, JSON, CommandTable, Option, whole
 from semel.cli.connecting import client_settings, run_client
 from semel.cli.printing import show
 from semel.client import Admin, Consumer, NewTopic, Producer, TopicPartition
@@ -124,7 +124,7 @@ def _show(rows: list[Row], as_json: bool) -> None:
     show(("what", "rate", "detail"), shown, as_json=False)
 
 
-COMMAND = Command(
+COMMAND = CommandTable(
     run=run,
     options=(
         Option("-n --records", "how many records", value="NUMBER", parse=whole(1),

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from semel.cli.commands import CONNECTION, JSON, Action, Command, Option, whole
+from semel.cli.commands import CONNECTION, JSON, Action, CommandTable, Option, whole
 from semel.cli.connecting import with_admin
 from semel.cli.exits import CommandError
 from semel.cli.printing import show, show_one
@@ -61,7 +61,7 @@ def _yes(is_so: bool) -> str:
     return "yes" if is_so else ""
 
 
-COMMAND = Command(
+COMMAND = CommandTable(
     common=(*CONNECTION, JSON),
     actions=(
         Action("describe", "its id, its brokers, and how much is in it", with_admin(_describe)),

@@ -63,7 +63,7 @@ class Action:
 
 
 @dataclass(frozen=True)
-class Command:
+class CommandTable:
     """A command of `semel`. It has actions, or runs itself.
 
     `common` options may stand before the action or after it.
@@ -119,7 +119,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
         self._action_max_length = 16  # argparse forgets how far it indents commands
 
 
-def fill(parser: argparse.ArgumentParser, command: Command) -> None:
+def fill(parser: argparse.ArgumentParser, command: CommandTable) -> None:
     """The options and actions of a command for its parser."""
     parser.epilog = _epilog(command)
     parser.formatter_class = Help
@@ -170,7 +170,7 @@ def _add(to: Any, option: Option, default: Any = None) -> None:
     to.add_argument(*option.flags, **given)
 
 
-def _epilog(command: Command) -> str:
+def _epilog(command: CommandTable) -> str:
     parts = [command.notes.strip()] if command.notes else []
     if command.examples:
         width = max(map(len, command.examples))

@@ -8,7 +8,7 @@ import argparse
 from collections.abc import Iterable, Iterator
 
 from semel.cli.__main__ import COMMANDS, command_of
-from semel.cli.commands import Command, Option
+from semel.cli.commands import CommandTable, Option
 from semel.cli.exits import Exit
 
 _BASH = """_semel() {{
@@ -81,7 +81,7 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _words(command: Command) -> list[str]:
+def _words(command: CommandTable) -> list[str]:
     """Actions and flags of a command."""
     words = dict.fromkeys(action.name for action in command.actions)
     for options in (command.all_options, *(action.options for action in command.actions)):
@@ -93,7 +93,7 @@ def _words(command: Command) -> list[str]:
 
 _SHELLS = {"bash": _bash, "zsh": _zsh, "fish": _fish}
 
-COMMAND = Command(
+COMMAND = CommandTable(
     run=run,
     options=(Option("shell", "the shell: bash, zsh or fish", choices=tuple(_SHELLS)),),
     examples={

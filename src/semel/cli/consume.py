@@ -5,10 +5,10 @@ import sys
 import time
 from collections.abc import Callable
 
-from semel.cli.commands import CONNECTION, Command, Option, whole
+from semel.cli.commands import CONNECTION, CommandTable, Option, whole
 from semel.cli.connecting import client_settings, run_client
 from semel.cli.exits import CommandError, Exit, usage
-from semel.cli.places import WORDS, Place, parse_place
+from semel.cli.places import WORDS, LogPlace, parse_place
 from semel.cli.record_format import HELP, Format, as_json
 from semel.client import Consumer, ConsumerRecord, TopicPartition
 
@@ -21,7 +21,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     async def work() -> None:
         async with Consumer(settings=_settings(arguments)) as consumer:
-            reading: Reading = Group(consumer) if arguments.group else Reading(consumer)
+            reading: PartitionReader = (
+                GroupReader(consumer) if arguments.group else PartitionReader(consumer)
+            )
             await reading.start(arguments)
             await _print_all(reading, arguments)
 
@@ -58,7 +60,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, object]:
     return settings | ({"group.id": arguments.group} if arguments.group else {})
 
 
-class Reading:
+class PartitionReader:
     """Chosen partitions, from a place on."""
 
     def __init__(self, consumer: Consumer) -> None:
@@ -76,7 +78,7 @@ class Reading:
         consumer.assign(places)
         self.ends = await consumer.end_offsets(places)
         begins = await consumer.beginning_offsets(places)
-        where: Place = arguments.offset or _BEGINNING
+        where: LogPlace = arguments.offset or _BEGINNING
         times = {}
         if where.time_ms is not None:
             times = await consumer.offsets_for_times(dict.fromkeys(places, where.time_ms))
@@ -92,7 +94,7 @@ class Reading:
         return True
 
 
-class Group(Reading):
+class GroupReader(PartitionReader):
     """As a member of a group: what it is given, from where the group stands."""
 
     async def start(self, arguments: argparse.Namespace) -> None:
@@ -118,9 +120,9 @@ class Group(Reading):
         )
 
 
-async def _print_all(reading: Reading, arguments: argparse.Namespace) -> None:
+async def _print_all(reading: PartitionReader, arguments: argparse.Namespace) -> None:
     write: Callable[[ConsumerRecord], bytes] = as_json if arguments.json else arguments.format
-    progress = Progress(arguments.progress)
+    progress = RecordCounter(arguments.progress)
     while arguments.count is None or progress.count < arguments.count:
         if arguments.exit and await reading.is_at_end():
             break
@@ -145,7 +147,7 @@ def _write(
         raise
 
 
-class Progress:
+class RecordCounter:
     """How many records came how fast, on standard error, if wished."""
 
     def __init__(self, shown: bool) -> None:
@@ -164,7 +166,7 @@ class Progress:
             print(file=sys.stderr)
 
 
-COMMAND = Command(
+COMMAND = CommandTable(
     run=run,
     options=(
         Option("topic", "the topic to read"),

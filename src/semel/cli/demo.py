@@ -3,7 +3,7 @@
 import argparse
 from importlib.util import find_spec
 
-from semel.cli.commands import Command, Option, whole
+from semel.cli.commands import CommandTable, Option, whole
 from semel.cli.exits import Exit, usage
 
 
@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
     return Exit.DONE if good else Exit.FAILED
 
 
-COMMAND = Command(
+COMMAND = CommandTable(
     run=run,
     options=(
         Option("--orders", "how many orders to send through", value="NUMBER", parse=whole(1),

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """`docs/cli.md` shows this table."""
+    """`docs/guides/command-line.md` shows this table."""
 
     meaning: str
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from semel.cli.commands import Option
 from semel.cli.exits import CommandError, usage
-from semel.cli.places import WORDS, Place, parse_place
+from semel.cli.places import WORDS, LogPlace, parse_place
 from semel.cli.printing import show
 from semel.client import Admin, TopicPartition
 
@@ -112,7 +112,7 @@ async def _wanted(
     if arguments.by is not None:
         moved = {place: committed[place] + arguments.by for place in places}
         return {p: min(max(moved[p], begins[p].offset), ends[p].offset) for p in places}
-    to: Place = arguments.to
+    to: LogPlace = arguments.to
     times: dict[TopicPartition, int] = {}
     if to.time_ms is not None:
         found = await admin.list_offsets(dict.fromkeys(places, to.time_ms))

@@ -5,7 +5,7 @@ import argparse
 import time
 from typing import Any
 
-from semel.cli.commands import CONNECTION, JSON, Action, Command, Option
+from semel.cli.commands import CONNECTION, JSON, Action, CommandTable, Option
 from semel.cli.connecting import with_admin
 from semel.cli.exits import CommandError
 from semel.cli.group_reset import OPTIONS as RESET_OPTIONS
@@ -78,7 +78,7 @@ async def _delete(admin: Admin, arguments: argparse.Namespace) -> None:
 
 _GROUP = Option("group", "the group's id")
 
-COMMAND = Command(
+COMMAND = CommandTable(
     common=(*CONNECTION, JSON),
     actions=(
         Action("list", "all groups", with_admin(_list)),

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from semel.cli.commands import Action, Command, Option
+from semel.cli.commands import Action, CommandTable, Option
 from semel.cli.exits import CommandError, Exit, usage
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _names(source: Any) -> str:
     return ", ".join(map(_names, source.values() if isinstance(source, Mapping) else source))
 
 
-COMMAND = Command(
+COMMAND = CommandTable(
     actions=(
         Action("run", "run a pipeline until it is stopped", run, (
             Option("file", "a TOML file, or a Python file with a variable `pipeline`",

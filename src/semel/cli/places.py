@@ -27,7 +27,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LogPlace:
     kind: Kind
     number: int = 0
 
@@ -48,21 +48,21 @@ class Place:
         return min(max(wanted, begin), end)
 
 
-def parse_place(text: str) -> Place:
+def parse_place(text: str) -> LogPlace:
     """A place by its word; a mistake is told by argparse."""
     if text in ("earliest", "beginning"):
-        return Place(Kind.EARLIEST)
+        return LogPlace(Kind.EARLIEST)
     if text in ("latest", "end"):
-        return Place(Kind.LATEST)
+        return LogPlace(Kind.LATEST)
     if text.startswith("@"):
-        return Place(Kind.TIME, parse_time(text[1:]))
+        return LogPlace(Kind.TIME, parse_time(text[1:]))
     try:
         number = int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no place: give earliest, latest, an offset, -N for the last N, or @TIME"
         ) from None
-    return Place(Kind.FROM_END, -number) if number < 0 else Place(Kind.OFFSET, number)
+    return LogPlace(Kind.FROM_END, -number) if number < 0 else LogPlace(Kind.OFFSET, number)
 
 
 def parse_time(text: str) -> int:

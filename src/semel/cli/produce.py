@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from semel.cli.commands import CONNECTION, Command, Option, pair, whole
+from semel.cli.commands import CONNECTION, CommandTable, Option, pair, whole
 from semel.cli.connecting import PATIENCE_MS, client_settings, run_client
 from semel.cli.exits import CommandError
 from semel.cli.lines import input_lines
@@ -82,7 +82,7 @@ async def _check(deliveries: list[Delivery]) -> None:
     deliveries.clear()
 
 
-COMMAND = Command(
+COMMAND = CommandTable(
     run=run,
     options=(
         Option("topic", "the topic to send to"),

@@ -16,7 +16,7 @@ from semel.broker.server import Broker
 from semel.broker.settings.definitions import BadSetting
 from semel.broker.settings.settings import from_flags, gather
 from semel.broker.start_failures import CannotStart
-from semel.cli.commands import Command, Option, whole
+from semel.cli.commands import CommandTable, Option, whole
 from semel.cli.exits import CommandError, Exit, usage
 from semel.net.watching import new_loop
 
@@ -122,7 +122,7 @@ def _whereabouts(broker: Broker) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-COMMAND = Command(
+COMMAND = CommandTable(
     run=run,
     options=(
         Option("--data", "where everything is kept (default: ./data)", value="DIR"),

@@ -2,7 +2,7 @@
 
 import argparse
 
-from semel.cli.commands import CONNECTION, JSON, Action, Command, Option, pair, whole
+from semel.cli.commands import CONNECTION, JSON, Action, CommandTable, Option, pair, whole
 from semel.cli.connecting import with_admin
 from semel.cli.exits import usage
 from semel.cli.printing import show, show_one
@@ -74,7 +74,7 @@ async def _delete(admin: Admin, arguments: argparse.Namespace) -> None:
 _TOPIC = Option("topic", "the topic's name")
 _CONFIG = "-c --config"
 
-COMMAND = Command(
+COMMAND = CommandTable(
     common=(*CONNECTION, JSON),
     actions=(
         Action("list", "names, and how many partitions they have", with_admin(_list), (

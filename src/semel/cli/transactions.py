@@ -3,7 +3,7 @@
 import argparse
 import time
 
-from semel.cli.commands import CONNECTION, JSON, Action, Command, Option, whole
+from semel.cli.commands import CONNECTION, JSON, Action, CommandTable, Option, whole
 from semel.cli.connecting import with_admin
 from semel.cli.exits import CommandError
 from semel.cli.printing import duration, moment, show, show_one
@@ -86,7 +86,7 @@ async def _terminate(admin: Admin, arguments: argparse.Namespace) -> None:
 
 _ID = Option("id", "the transactional id")
 
-COMMAND = Command(
+COMMAND = CommandTable(
     common=(*CONNECTION, JSON),
     actions=(
         Action("list", "transactional ids and their states", with_admin(_list), (

@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from semel.cli.commands import Command, Option
+from semel.cli.commands import CommandTable, Option
 from semel.cli.exits import Exit, usage
 
 
@@ -37,7 +37,7 @@ def _tell_removed(removed: list[Path]) -> None:
         print(f"Removed {path.name}, of another version")
 
 
-COMMAND = Command(
+COMMAND = CommandTable(
     run=run,
     options=(Option("--keep", "keep kernels of other versions, which are removed otherwise"),),
     notes="They are kept in SEMEL_CACHE of the environment, else in the user's cache directory.",

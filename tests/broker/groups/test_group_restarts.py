@@ -197,7 +197,8 @@ async def test_requests_during_a_reload_are_told_to_wait_and_heartbeats_are_not_
     await speak.create("t")
     await speak.commit(5)
     shard = broker.groups.shards[partition_of("g", 50)]
-    shard.unload(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    shard.unload()
+    next(shard.load_steps())
     broker.groups._loader._loading.add(shard)
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert await speak.commit(6) == loading
