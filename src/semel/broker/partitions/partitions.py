@@ -1,15 +1,8 @@
 """All partitions of this broker: opened at start, made and dropped as the catalog says.
 
-Transactional batches are appended only inside a transaction that its coordinator knows (KIP-890).
-Produce asks through `broker.transactions`, which keeps this small interface:
-
-    verify(transactional_id, producer_id, producer_epoch, partitions, version, add) ->
-        {(topic, partition): ErrorCode} or an awaitable of it
-
-`partitions` are (topic, partition) pairs, `version` is that of the Produce request. Without `add`
-(below Produce v12) the answer says whether the partitions are in the ongoing transaction; with it
-they are added to it first. The codes are those the client shall see. Meanwhile each partition holds
-a guard (`partition.state.ask_verification`), which the append must bring back.
+Transactional batches are appended only inside a transaction that its coordinator knows (KIP-890):
+Produce asks `broker.transactions.verify`. Meanwhile each partition holds a guard
+(`partition.state.ask_verification`), which the append must bring back.
 """
 
 from __future__ import annotations
