@@ -1,13 +1,13 @@
 """Every snippet of the README and the documentation runs as it stands, or says why it does not."""
 
-import tomllib
 from pathlib import Path
 
 import pytest
-from tests.support.markdown import ROOT, blocks, pages
+from tests.support.markdown import ROOT, Block, blocks, pages
 from tests.support.snippets import NOT_RUN, RUN, SHOWN, Snippet, run_python, run_shell, snippets
 
 import semel
+from semel.broker.settings.settings import Settings, from_toml
 
 
 def marked(snippet: Snippet) -> object:
@@ -36,5 +36,26 @@ def test_a_block_is_of_a_known_language_and_says_why_it_is_not_run(page: Path) -
         assert language in RUN + SHOWN, f"{block.name}: {language!r}"
         if block.comment.startswith(NOT_RUN):
             assert block.comment.removeprefix(NOT_RUN).strip(), block.name
-        if language == "toml":
-            tomllib.loads(block.text)
+
+
+FILES = [block for page in pages() for block in blocks(page) if block.language == "toml"]
+
+
+def is_pipeline(block: Block) -> bool:
+    return "application" in block.text
+
+
+@pytest.mark.parametrize("block", [b for b in FILES if not is_pipeline(b)], ids=lambda b: b.name)
+def test_a_file_of_settings_is_one_that_the_broker_takes(block: Block, tmp_path: Path) -> None:
+    (tmp_path / "semel.toml").write_text(block.text)
+    assert Settings(from_toml(tmp_path / "semel.toml"))["log.dir"]
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("block", [b for b in FILES if is_pipeline(b)], ids=lambda b: b.name)
+def test_a_file_of_a_pipeline_is_one_that_can_be_run(block: Block, tmp_path: Path) -> None:
+    from semel.cli.pipeline import load
+
+    (tmp_path / "pipeline.toml").write_text(block.text)
+    assert load(tmp_path / "pipeline.toml").application

@@ -18,7 +18,7 @@ from tests.support.brokers.apache_kafka import ApacheKafka
 from tests.support.brokers.ports import free_port
 
 from semel.spark import ExactlyOnceSink
-from semel.spark.kafka.client import Security
+from semel.spark.kafka.client import BlockingSecurity
 from semel.spark.kafka.transactions import Lent
 from semel.spark.sink.writer import TaskWriter
 from semel.wire.compression import Compression
@@ -40,7 +40,7 @@ SETTINGS = {
 def test_nothing_that_is_printed_shows_a_secret():
     sink = ExactlyOnceSink("localhost:9092", "t", "app", settings=SETTINGS)
     lent = Lent("semel-app", 7, 0, 2, token="the-token")
-    security = Security.of(SETTINGS)
+    security = BlockingSecurity.of(SETTINGS)
     task = TaskWriter(lent, "localhost:9092", security, "h", 1, "t", Compression.NONE)
     printed = f"{sink!r} {sink.committer!r} {vars(sink)!r} {task!r} {security} {lent}"
     for secret in (PASSWORD, "the-token", "/where/the/key/is"):
@@ -51,7 +51,7 @@ def test_nothing_that_is_printed_shows_a_secret():
 
 def test_a_mechanism_that_is_not_there_is_refused_at_once_and_the_others_are_named():
     with pytest.raises(ValueError, match="use one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
-        Security.of({**SETTINGS, "sasl.mechanism": "GSSAPI"})
+        BlockingSecurity.of({**SETTINGS, "sasl.mechanism": "GSSAPI"})
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,12 @@ def test_a_mechanism_that_is_not_there_is_refused_at_once_and_the_others_are_nam
 )
 def test_a_setting_that_would_be_left_out_is_refused(settings, sentence):
     with pytest.raises(ValueError, match=sentence):
-        Security.of(settings)
+        BlockingSecurity.of(settings)
 
 
 def test_java_s_way_to_name_a_user_is_understood():
     jaas = f'{PLAIN} username="alice" password="{PASSWORD}";'
-    security = Security.of({"security.protocol": "SASL_SSL", "sasl.jaas.config": jaas})
+    security = BlockingSecurity.of({"security.protocol": "SASL_SSL", "sasl.jaas.config": jaas})
     assert (security.username, security.password) == ("alice", PASSWORD)
 
 

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING
 
 from semel.errors import AbortableError, FatalError, FencedError, RetriableError, SemelError
 from semel.errors import UsageError as UsageError
-from semel.wire.errors import ErrorCode, Kind
+from semel.wire.errors import ErrorCode, ErrorKind
 
 if TYPE_CHECKING:
     from semel.client.machines.transactions import NotAllowed
     from semel.client.machines.types import Failure
 
-_KINDS: dict[Kind, type[SemelError]] = {
-    Kind.RETRIABLE: RetriableError,
-    Kind.ABORTABLE: AbortableError,
-    Kind.FATAL: FatalError,
+_KINDS: dict[ErrorKind, type[SemelError]] = {
+    ErrorKind.RETRIABLE: RetriableError,
+    ErrorKind.ABORTABLE: AbortableError,
+    ErrorKind.FATAL: FatalError,
 }
 
 
 def error_of(failure: Failure) -> SemelError:
     """The exception for a failure that the core decided on."""
-    if failure.kind is Kind.FATAL and failure.code is ErrorCode.PRODUCER_FENCED:
+    if failure.kind is ErrorKind.FATAL and failure.code is ErrorCode.PRODUCER_FENCED:
         return FencedError(str(failure), failure.code)
     return _KINDS.get(failure.kind, FatalError)(str(failure), failure.code)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.groups.bench import topic_id
 
-from semel.core.groups.classic.group import ClassicGroup, ClassicMember, GroupMetadata
+from semel.core.groups.classic.group import ClassicGroup, ClassicGroupMetadata, ClassicMember
 from semel.core.groups.consumer.group import ClassicMetadata, ConsumerMember, ResolvedRegex
 from semel.core.groups.encoding import GroupCodec, from_bytes, to_bytes
 from semel.core.groups.records import (
@@ -43,7 +43,7 @@ SUBSCRIBED = ConsumerMember(
 MOVED = ConsumerMember(
     "m", 7, 6, MemberState.UNREVOKED_PARTITIONS, assigned={T: {0: 3, 1: 5}}, revoking={T: {2: 3}}
 )
-METADATA = GroupMetadata(
+METADATA = ClassicGroupMetadata(
     "g", "consumer", 3, "range", "m", 99,
     (ClassicMember("m", "i", "c", "/h", 60_000, 45_000, (("range", b"sub"),), b"mine"),),
 )  # fmt: skip

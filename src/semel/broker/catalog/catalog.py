@@ -57,7 +57,7 @@ class Topic:
         return f"Topic({self.name!r}, {self.id}, {self.partition_count} partitions)"
 
 
-class Listener(Protocol):
+class CatalogListener(Protocol):
     """Hears of changes in the same turn of the loop, after they are durable. What there was before
     it began to listen it reads from `catalog.topics`."""
 
@@ -81,7 +81,7 @@ class Catalog:
         self.next_producer_id = 0
         #: How many records the cluster's history has so far.
         self.offset = 0
-        self.listeners: list[Listener] = []
+        self.listeners: list[CatalogListener] = []
         self._owner = self.node_id
         self._journal = Journal(directory / FILE_NAME)
         self._rewritten_size = 0

@@ -36,7 +36,7 @@ from semel.core.groups.replies import (
     Effect,
     HeartbeatReply,
     ListedGroup,
-    Refused,
+    RequestRefused,
     ResolveRegexes,
     StartTimers,
 )
@@ -59,7 +59,7 @@ Answered = TypeVar("Answered")
 GroupShard = Shard[GroupCoordinator]
 
 
-class Waiting(NamedTuple):
+class WaitingMember(NamedTuple):
     """A request that waits for other members, and how its response is made of the reply."""
 
     shard: GroupShard
@@ -77,7 +77,7 @@ class Groups:
         self._topics = Topics()
         self._topics_are_stale = False
         self._deleted_topics: list[Topic] = []
-        self._waiting: dict[int, Waiting] = {}
+        self._waiting: dict[int, WaitingMember] = {}
         self._request_ids = itertools.count(1)
         self._regex_contexts: dict[tuple[str, str], Context] = {}
         self._joining = Joining(self.submit_all)
@@ -171,7 +171,7 @@ class Groups:
         request_id = next(self._request_ids)
         asked = command(request_id)
         future: asyncio.Future[Answered] = self.broker.loop.create_future()
-        self._waiting[request_id] = Waiting(shard, asked, future, respond)
+        self._waiting[request_id] = WaitingMember(shard, asked, future, respond)
         reply = shard.submit(asked)
         self._arm(shard)
         if reply is LATER:
@@ -263,7 +263,7 @@ class Groups:
         for regex in sorted(order.regexes):
             try:
                 matches = compile_regex(regex).fullmatch
-            except Refused:
+            except RequestRefused:
                 continue  # from a log written by somebody more generous
             resolved.append((regex, frozenset(name for name in visible if matches(name))))
         shard.submit(RegexesResolved(order.group_id, tuple(resolved), self._topics.version))

@@ -1,6 +1,6 @@
 """What a setting is: name, type, default, allowed values, meaning; how text becomes a value.
 
-Settings carry Kafka's names. The tables are `broker_settings` and `topic_settings`; loading them
+Settings carry Kafka's names. The tables are `of_brokers` and `of_topics`; loading them
 from files, environment and flags is `settings`. Values travel as text (that is how Kafka's
 DescribeConfigs and AlterConfigs carry them) and are read once into Python's types.
 """
@@ -17,7 +17,7 @@ Value = Any
 """A setting's value: bool, int, float, str or a tuple of str, as its definition says, or None."""
 
 
-class Kind(IntEnum):
+class SettingType(IntEnum):
     """The types of Kafka's ConfigDef, numbered as DescribeConfigs numbers them."""
 
     BOOLEAN = 1
@@ -30,7 +30,7 @@ class Kind(IntEnum):
     PASSWORD = 9
 
 
-class Source(IntEnum):
+class ConfigSource(IntEnum):
     """Where a value comes from, numbered as in DescribeConfigsResponse.ConfigSource."""
 
     TOPIC = 1
@@ -79,7 +79,7 @@ READ_ONLY, PER_BROKER, CLUSTER_WIDE = "read-only", "per-broker", "cluster-wide"
 @dataclass(frozen=True, slots=True)
 class Setting:
     name: str
-    kind: Kind
+    kind: SettingType
     default: Value
     doc: str
     allowed: Allowed | None = None
@@ -90,7 +90,7 @@ class Setting:
 
     @property
     def is_sensitive(self) -> bool:
-        return self.kind is Kind.PASSWORD
+        return self.kind is SettingType.PASSWORD
 
     def parse(self, given: object) -> Value:
         """The value of `given` (text, or a value already typed, as TOML has them)."""
@@ -103,9 +103,9 @@ class Setting:
         """The value as Kafka writes it."""
         if value is None:
             return None
-        if self.kind is Kind.BOOLEAN:
+        if self.kind is SettingType.BOOLEAN:
             return "true" if value else "false"
-        if self.kind is Kind.LIST:
+        if self.kind is SettingType.LIST:
             return ",".join(value)
         return str(value)
 
@@ -114,11 +114,11 @@ class Setting:
             return None
         if self.kind in _RANGES:
             return self._read_integer(given)
-        if self.kind is Kind.DOUBLE:
+        if self.kind is SettingType.DOUBLE:
             return self._read_double(given)
-        if self.kind is Kind.BOOLEAN:
+        if self.kind is SettingType.BOOLEAN:
             return self._read_boolean(given)
-        if self.kind is Kind.LIST:
+        if self.kind is SettingType.LIST:
             return _read_list(given)
         return str(given).strip()
 
@@ -150,9 +150,9 @@ class Setting:
 
 
 _RANGES = {
-    Kind.SHORT: (-(2**15), 2**15 - 1),
-    Kind.INT: (-(2**31), 2**31 - 1),
-    Kind.LONG: (-(2**63), 2**63 - 1),
+    SettingType.SHORT: (-(2**15), 2**15 - 1),
+    SettingType.INT: (-(2**31), 2**31 - 1),
+    SettingType.LONG: (-(2**63), 2**63 - 1),
 }
 
 

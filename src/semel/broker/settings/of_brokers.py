@@ -12,8 +12,8 @@ from semel.broker.settings.definitions import (
     CLUSTER_WIDE,
     READ_ONLY,
     Allowed,
-    Kind,
     Setting,
+    SettingType,
     Table,
     Value,
     any_of,
@@ -24,13 +24,13 @@ from semel.broker.settings.definitions import (
 from semel.broker.settings.of_topics import COMPRESSIONS, GZIP_LEVELS, NEVER_MS
 
 BOOLEAN, DOUBLE, INT, LIST, LONG, SHORT, STRING = (
-    Kind.BOOLEAN,
-    Kind.DOUBLE,
-    Kind.INT,
-    Kind.LIST,
-    Kind.LONG,
-    Kind.SHORT,
-    Kind.STRING,
+    SettingType.BOOLEAN,
+    SettingType.DOUBLE,
+    SettingType.INT,
+    SettingType.LIST,
+    SettingType.LONG,
+    SettingType.SHORT,
+    SettingType.STRING,
 )
 UNLIMITED = 2**31 - 1
 MINUTES_MS, HOURS_MS = 60_000, 3_600_000
@@ -41,7 +41,7 @@ ONE_NODE = Allowed(
 
 def _setting(
     name: str,
-    kind: Kind,
+    kind: SettingType,
     default: Value,
     allowed: Allowed | None,
     doc: str,

@@ -10,8 +10,8 @@ import re
 
 from semel.broker.settings.definitions import (
     Allowed,
-    Kind,
     Setting,
+    SettingType,
     Table,
     any_of,
     at_least,
@@ -20,12 +20,12 @@ from semel.broker.settings.definitions import (
 )
 
 BOOLEAN, DOUBLE, INT, LIST, LONG, STRING = (
-    Kind.BOOLEAN,
-    Kind.DOUBLE,
-    Kind.INT,
-    Kind.LIST,
-    Kind.LONG,
-    Kind.STRING,
+    SettingType.BOOLEAN,
+    SettingType.DOUBLE,
+    SettingType.INT,
+    SettingType.LIST,
+    SettingType.LONG,
+    SettingType.STRING,
 )
 NEVER_MS = 2**63 - 1
 COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
@@ -38,7 +38,12 @@ THROTTLED = Allowed(
 
 
 def _topic(
-    name: str, kind: Kind, default: object, broker: str | None, allowed: Allowed | None, doc: str
+    name: str,
+    kind: SettingType,
+    default: object,
+    broker: str | None,
+    allowed: Allowed | None,
+    doc: str,
 ) -> Setting:
     fallbacks = ((broker, 1),) if broker else ()
     return Setting(name, kind, default, doc, allowed, fallbacks=fallbacks)

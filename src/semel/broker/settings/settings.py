@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from semel.broker.settings.definitions import BadSetting, Setting, Source, Value
+from semel.broker.settings.definitions import BadSetting, ConfigSource, Setting, Value
 from semel.broker.settings.of_brokers import BROKER_SETTINGS
 from semel.broker.settings.of_topics import TOPIC_SETTINGS
 
@@ -48,7 +48,7 @@ class Settings(dict[str, Value]):
         for observer in self.observers:
             observer()
 
-    def sources(self, name: str) -> Iterator[tuple[str, Value, Source]]:
+    def sources(self, name: str) -> Iterator[tuple[str, Value, ConfigSource]]:
         """Every place that gives it a value, the one in force first (Kafka's synonyms)."""
         setting = BROKER_SETTINGS[name]
         for synonym in (setting, *(BROKER_SETTINGS[other] for other, _ in setting.fallbacks)):
@@ -56,13 +56,13 @@ class Settings(dict[str, Value]):
                 yield synonym.name, value, source
         for synonym in (setting, *(BROKER_SETTINGS[other] for other, _ in setting.fallbacks)):
             if synonym.default is not None:
-                yield synonym.name, synonym.default, Source.DEFAULT
+                yield synonym.name, synonym.default, ConfigSource.DEFAULT
 
-    def _own_values(self, setting: Setting) -> Iterator[tuple[Value, Source]]:
+    def _own_values(self, setting: Setting) -> Iterator[tuple[Value, ConfigSource]]:
         for layer, source in (
-            (self._dynamic_broker, Source.DYNAMIC_BROKER),
-            (self._dynamic_default, Source.DYNAMIC_DEFAULT_BROKER),
-            (self._given, Source.STATIC_BROKER),
+            (self._dynamic_broker, ConfigSource.DYNAMIC_BROKER),
+            (self._dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER),
+            (self._given, ConfigSource.STATIC_BROKER),
         ):
             if setting.name in layer:
                 yield layer[setting.name], source

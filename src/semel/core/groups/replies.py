@@ -20,7 +20,7 @@ class Later(Enum):
 LATER = Later.LATER
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """Raised inside a decision: nothing is changed, and the request hears this error."""
 
     def __init__(self, error: ErrorCode, message: str | None = None) -> None:

@@ -30,7 +30,7 @@ from semel.core.groups.timers import Timers
 from semel.core.groups.topics import Topics
 
 
-class State:
+class GroupsState:
     def __init__(self, settings: GroupSettings) -> None:
         self.settings = settings
         self.groups: dict[str, ClassicGroup | ConsumerGroup] = {}

@@ -68,7 +68,7 @@ class Unreachable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Security:
+class BlockingSecurity:
     """TLS and SASL. Secrets are never printed."""
 
     tls: bool = False
@@ -81,7 +81,7 @@ class Security:
     password: str | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, settings: dict[str, str]) -> Security:
+    def of(cls, settings: dict[str, str]) -> BlockingSecurity:
         """From Kafka's dotted names, as librdkafka and Spark's `kafka.` options spell them."""
         protocol = settings.get("security.protocol", "PLAINTEXT").upper()
         # What is not understood must not be left out: a password could travel in the clear.
@@ -136,10 +136,10 @@ def _in_jaas(config: str, name: str) -> str | None:
     return found[1] if found else None
 
 
-class Connection:
+class BlockingConnection:
     """One socket, one request at a time."""
 
-    def __init__(self, host: str, port: int, security: Security) -> None:
+    def __init__(self, host: str, port: int, security: BlockingSecurity) -> None:
         plain = socket.create_connection((host, port), timeout=REQUEST_TIMEOUT_S)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket = security.wrap(plain, host)
@@ -234,7 +234,7 @@ class Connection:
             filled += got
         return view
 
-    def _authenticate(self, security: Security, mechanism: str) -> None:
+    def _authenticate(self, security: BlockingSecurity, mechanism: str) -> None:
         hello = self.call_version(SaslHandshakeRequest(mechanism=mechanism), 1)
         check(hello.error_code, f"SASL handshake, offering {mechanism}")
         exchange = security.exchange(mechanism)
@@ -245,18 +245,18 @@ class Connection:
             message = exchange.next(bytes(answer.auth_bytes))
 
 
-class Cluster:
+class BlockingCluster:
     """Connections by what they are for: any broker, a partition's leader, a coordinator."""
 
-    def __init__(self, bootstrap: str, security: Security | None = None) -> None:
+    def __init__(self, bootstrap: str, security: BlockingSecurity | None = None) -> None:
         self.bootstrap = [_address(entry) for entry in bootstrap.split(",")]
-        self.security = security or Security()
+        self.security = security or BlockingSecurity()
         self._nodes: dict[int, tuple[str, int]] = {}
-        self._connections: dict[tuple[str, int], Connection] = {}
+        self._connections: dict[tuple[str, int], BlockingConnection] = {}
         self._leaders: dict[str, dict[int, int]] = {}
         self._coordinators: dict[tuple[int, str], tuple[str, int]] = {}
 
-    def any(self) -> Connection:
+    def any(self) -> BlockingConnection:
         """A connection to some broker."""
         failures = []
         for address in [*self._connections, *self._nodes.values(), *self.bootstrap]:
@@ -279,16 +279,16 @@ class Cluster:
     def node_ids(self) -> list[int]:
         return sorted(self._nodes)
 
-    def node(self, node_id: int) -> Connection:
+    def node(self, node_id: int) -> BlockingConnection:
         address = self._nodes.get(node_id)
         if address is None:
             raise ConnectionError(f"broker {node_id} is not known")
         return self._connect(address)
 
-    def leader(self, topic: str, partition: int) -> Connection:
+    def leader(self, topic: str, partition: int) -> BlockingConnection:
         return self.node(self.leader_id(topic, partition))
 
-    def coordinator(self, kind: int, key: str) -> Connection:
+    def coordinator(self, kind: int, key: str) -> BlockingConnection:
         if (kind, key) not in self._coordinators:
             answer = self.any().call(FindCoordinatorRequest(key=key, key_type=kind))
             check(answer.error_code, f"finding the coordinator of {key!r}")
@@ -325,10 +325,10 @@ class Cluster:
             connection.close()
         self._connections.clear()
 
-    def _connect(self, address: tuple[str, int]) -> Connection:
+    def _connect(self, address: tuple[str, int]) -> BlockingConnection:
         connection = self._connections.get(address)
         if connection is None or connection.closed:
-            connection = Connection(*address, self.security)
+            connection = BlockingConnection(*address, self.security)
             self._connections[address] = connection
         return connection
 

@@ -20,7 +20,7 @@ from semel.client.machines.ledger import (
     last_entry,
     partition_of,
 )
-from semel.spark.kafka.client import Cluster, KafkaError, check, patiently
+from semel.spark.kafka.client import BlockingCluster, KafkaError, check, patiently
 from semel.spark.kafka.transactions import Lender, Refused
 from semel.spark.query_batch import QueryBatch
 from semel.wire.errors import ErrorCode
@@ -41,7 +41,9 @@ T = TypeVar("T")
 class SparkLedger:
     """One application's entry in the ledger's topic."""
 
-    def __init__(self, cluster: Cluster, application: str, topic: str = LEDGER_TOPIC) -> None:
+    def __init__(
+        self, cluster: BlockingCluster, application: str, topic: str = LEDGER_TOPIC
+    ) -> None:
         self.cluster = cluster
         self.application = application
         self.topic = topic

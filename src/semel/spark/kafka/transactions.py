@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from semel.spark.kafka.client import (
     GROUP,
     TRANSACTION,
-    Cluster,
-    Connection,
+    BlockingCluster,
+    BlockingConnection,
     KafkaError,
     Unreachable,
     check,
@@ -56,7 +56,7 @@ class Refused(Exception):
     """This broker cannot keep the promise; the message says what is missing."""
 
 
-class Outcome(enum.Enum):
+class CommitOutcome(enum.Enum):
     COMMITTED = "committed"
     IN_DOUBT = "in doubt"
 
@@ -86,7 +86,7 @@ class Lender:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: BlockingCluster,
         transactional_id: str,
         timeout_ms: int,
         allow_unverified: bool = False,
@@ -324,15 +324,15 @@ class Lender:
 
     # ------------------------------------------------------------------ the end
 
-    def commit(self) -> Outcome:
+    def commit(self) -> CommitOutcome:
         """Ask until there is an answer. Anything but a clear yes is doubt: the ledger knows."""
         code = self._end(committed=True)
         if code == ErrorCode.NONE:
             # The older protocol leaves the epoch as it is: the next transaction needs another.
             self._spent = self.protocol == 1
-            return Outcome.COMMITTED
+            return CommitOutcome.COMMITTED
         log.warning("commit of %s is in doubt (%s)", self.transactional_id, _name(code))
-        return Outcome.IN_DOUBT
+        return CommitOutcome.IN_DOUBT
 
     def abort(self) -> None:
         """After it no borrower of this attempt can write any more."""
@@ -361,7 +361,7 @@ class Lender:
         except Unreachable:
             return None
 
-    def _coordinator(self) -> Connection:
+    def _coordinator(self) -> BlockingConnection:
         return self.cluster.coordinator(TRANSACTION, self.transactional_id)
 
     def _lost(self) -> None:

@@ -18,12 +18,18 @@ from pyspark.sql import types as T
 
 from semel.client.machines.ledger import LEDGER_TOPIC
 from semel.columnar.encode import BATCH_BYTES
-from semel.spark.kafka.client import Cluster, KafkaError, Security, Unreachable, patiently
+from semel.spark.kafka.client import (
+    BlockingCluster,
+    BlockingSecurity,
+    KafkaError,
+    Unreachable,
+    patiently,
+)
 from semel.spark.kafka.ledger import SparkLedger
-from semel.spark.kafka.transactions import Lender, Lent, Outcome, Refused
+from semel.spark.kafka.transactions import CommitOutcome, Lender, Lent, Refused
 from semel.spark.query_batch import QueryBatch
 from semel.spark.sink.claim_service import ClaimService
-from semel.spark.sink.claims import Report, Target
+from semel.spark.sink.claims import Target, TaskReport
 from semel.spark.sink.writer import STATISTICS, TaskWriter
 from semel.wire.compression import Compression
 
@@ -72,8 +78,8 @@ class Committer:
         if self.topic == self.ledger_topic:
             raise ValueError(f"{self.topic!r} is the ledger's topic: write to another one")
         self._codec = Compression.named(self.compression)
-        self._security = Security.of(dict(self.settings))
-        self.cluster = Cluster(self.bootstrap, self._security)
+        self._security = BlockingSecurity.of(dict(self.settings))
+        self.cluster = BlockingCluster(self.bootstrap, self._security)
         self._ledger = SparkLedger(self.cluster, self.application, self.ledger_topic)
         self._lender = Lender(
             self.cluster,
@@ -194,7 +200,7 @@ class Committer:
     def _settle(self, batch: QueryBatch) -> None:
         outcome = self._lender.commit()
         self.at("after commit", batch.batch)
-        if outcome is Outcome.COMMITTED:
+        if outcome is CommitOutcome.COMMITTED:
             return
         # Ends whatever is open, or says that another driver has taken over; then the ledger knows.
         self._lender.recover()
@@ -226,13 +232,13 @@ class _Job:
         self.address = settings.get("spark.driver.host", "localhost") or "localhost"
         self.bind_address = settings.get("spark.driver.bindAddress", self.address) or self.address
 
-    def run(self, writer: TaskWriter) -> list[Report]:
+    def run(self, writer: TaskWriter) -> list[TaskReport]:
         self._context.addJobTag(self._tag)
         try:
             rows = self._columns.mapInArrow(writer, STATISTICS).collect()
         finally:
             self._context.removeJobTag(self._tag)
-        return [Report(row.partition, row.attempt, row.rows) for row in rows]
+        return [TaskReport(row.partition, row.attempt, row.rows) for row in rows]
 
     def cancel(self, reason: str) -> None:
         self._context.cancelJobsWithTag(self._tag)

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from semel.client.machines.ledger import LEDGER_TOPIC
-from semel.spark.kafka.client import Cluster, Security
+from semel.spark.kafka.client import BlockingCluster, BlockingSecurity
 
 COLUMNS = (
     "key binary, value {value}, topic string, partition int, offset long, timestamp timestamp,"
@@ -37,7 +37,7 @@ class SourceOptions:
     """Checked options. A name that is not known is an error: a misspelt limit would be no limit."""
 
     bootstrap: str
-    security: Security
+    security: BlockingSecurity
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     assigned: tuple[tuple[str, int], ...] = ()
@@ -76,7 +76,7 @@ class SourceOptions:
             raise ValueError("the source needs the option kafka.bootstrap.servers")
         checked = cls(
             bootstrap=settings["bootstrap.servers"],
-            security=Security.of(settings),
+            security=BlockingSecurity.of(settings),
             topics=_names(options.get("subscribe")),
             pattern=options.get("subscribepattern"),
             assigned=_assignment(options.get("assign")),
@@ -131,10 +131,10 @@ class SourceOptions:
 
         return ddl_of(json.loads(self.value_schema))
 
-    def cluster(self) -> Cluster:
-        return Cluster(self.bootstrap, self.security)
+    def cluster(self) -> BlockingCluster:
+        return BlockingCluster(self.bootstrap, self.security)
 
-    def partitions(self, cluster: Cluster) -> list[tuple[str, int]]:
+    def partitions(self, cluster: BlockingCluster) -> list[tuple[str, int]]:
         """The partitions that exist now of what was asked for."""
         if self.assigned:
             return list(self.assigned)

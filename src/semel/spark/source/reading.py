@@ -17,9 +17,9 @@ from semel.spark.kafka.client import (
     EARLIEST,
     READ_COMMITTED,
     READ_UNCOMMITTED,
-    Cluster,
+    BlockingCluster,
+    BlockingSecurity,
     KafkaError,
-    Security,
     check,
     patiently,
 )
@@ -198,12 +198,12 @@ def _decoder(options: SourceOptions, value_type: DataType) -> Decoder | None:
     return decoder_of(options, value_type)
 
 
-_CLUSTERS: dict[tuple[str, Security], Cluster] = {}
+_CLUSTERS: dict[tuple[str, BlockingSecurity], BlockingCluster] = {}
 
 
-def _cluster(bootstrap: str, security: Security) -> Cluster:
+def _cluster(bootstrap: str, security: BlockingSecurity) -> BlockingCluster:
     """Connections outlive a task: the worker process is used again."""
     key = (bootstrap, security)
     if key not in _CLUSTERS:
-        _CLUSTERS[key] = Cluster(bootstrap, security)
+        _CLUSTERS[key] = BlockingCluster(bootstrap, security)
     return _CLUSTERS[key]
