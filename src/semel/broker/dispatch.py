@@ -209,6 +209,12 @@ class Dispatcher:
             return
         try:
             answer = done.result()
+            if isinstance(answer, asyncio.Future):  # what must keep its order is done
+                slot.release()
+                answer.add_done_callback(
+                    lambda done: self._finish(slot, route, correlation_id, request, done)
+                )
+                return
             frame = answer and route.write(answer, correlation_id)
         except (Exception, asyncio.CancelledError) as problem:
             frame = self._failure(slot.connection, route, correlation_id, request, problem)

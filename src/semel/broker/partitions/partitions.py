@@ -25,6 +25,7 @@ from semel.broker.catalog.catalog import Topic
 from semel.broker.partitions.fetch_sessions import FetchSessions
 from semel.broker.partitions.housekeeping import Housekeeping
 from semel.broker.partitions.log_settings import log_config
+from semel.broker.partitions.opening import Opener
 from semel.broker.partitions.partition import Partition
 from semel.core.transactions.producer_ids import ProducerIds
 from semel.store.directory import DiskStore
@@ -77,6 +78,7 @@ class Partitions:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.store = self.new_store()
+        self.opener = Opener()
         self.sessions = FetchSessions(broker.settings["max.incremental.fetch.session.cache.slots"])
         self.producer_ids = ProducerIds(broker.catalog.allocate_producer_ids)
         self._by_topic: dict[str, list[Partition]] = {}
@@ -106,6 +108,7 @@ class Partitions:
         self.housekeeping.stop()
         for partition in self:
             partition.snapshot()
+        self.opener.close()
         self.store.close()
 
     # Finding

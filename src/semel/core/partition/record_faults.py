@@ -11,8 +11,8 @@ from semel.core.partition.admission import BatchLimits, RecordFault, Refusal
 from semel.wire.batches import NO_TIMESTAMP, Record
 from semel.wire.errors import ErrorCode
 
-#: No answer names more: ten times what librdkafka puts into a batch, and ten megabytes of answer.
-MOST_NAMED = 100_000
+#: No answer names more: as many as librdkafka puts into a batch, and a megabyte of answer.
+MOST_NAMED = 10_000
 
 
 def record_refusal(
