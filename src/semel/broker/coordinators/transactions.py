@@ -163,7 +163,7 @@ class Transactions:
         return shard if shard.machine is not None else self._loader.loaded(shard)
 
     def why(self, error: ErrorCode, producer_id: int, epoch: int) -> str:
-        """Why a producer hears this error, if it was fenced by force; "" otherwise."""
+        """Why a producer gets this error, if it was fenced by force; "" otherwise."""
         if error is ErrorCode.NONE:
             return ""
         return self.timeline.why(producer_id, epoch) or ""
