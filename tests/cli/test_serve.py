@@ -31,7 +31,7 @@ class Served:
     def admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.address})
 
-    def greeting(self) -> str:
+    def start_message(self) -> str:
         """All of what it prints at its start."""
         lines = [self.first_line]
         while not lines[-1].startswith("Stop it"):
@@ -62,7 +62,7 @@ def serve():
 def test_it_says_where_it_listens_and_what_to_try_and_that_works(serve, tmp_path):
     served = serve("--data", str(tmp_path / "data"), "--port", "0")
     assert served.data == str(tmp_path / "data")
-    produce, consume = re.findall(r"^    (.*)$", served.greeting(), re.MULTILINE)
+    produce, consume = re.findall(r"^    (.*)$", served.start_message(), re.MULTILINE)
     words = produce.removeprefix("echo hello | semel ").split()
     tried = subprocess.run(
         [sys.executable, "-m", "semel", *words], input="hello\n", capture_output=True, text=True
@@ -77,13 +77,13 @@ def test_listening_everywhere_is_said_and_so_is_what_that_means(serve, tmp_path)
     served = serve("--data", str(tmp_path), "--host", "0.0.0.0", "--port", "0")
     port = served.address.rpartition(":")[2]
     assert served.address == f"0.0.0.0:{port}"
-    greeting = served.greeting()
+    message = served.start_message()
     assert (
         f"That is every address of this machine: clients elsewhere use its name, those here "
-        f"127.0.0.1:{port}." in greeting
+        f"127.0.0.1:{port}." in message
     )
-    assert "Whoever reaches it may read and write" in greeting
-    assert f"produce -b 127.0.0.1:{port} greetings" in greeting
+    assert "Whoever reaches it may read and write" in message
+    assert f"produce -b 127.0.0.1:{port} greetings" in message
     topics = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"}).list_topics(timeout=10)
     assert [(node.host, node.port) for node in topics.brokers.values()] == [
         ("127.0.0.1", int(port))
@@ -93,9 +93,9 @@ def test_listening_everywhere_is_said_and_so_is_what_that_means(serve, tmp_path)
 def test_what_clients_are_told_and_where_metrics_are_is_said(serve, tmp_path):
     told = "advertised.listeners=PLAINTEXT://kafka.example:1234"
     served = serve("--data", str(tmp_path), "--port", "0", "--set", told, "--metrics-port", "0")
-    greeting = served.greeting()
-    assert "Clients are told to connect to kafka.example:1234." in greeting
-    metrics = re.search(r"Metrics for Prometheus are at (\S+)\.\n", greeting)
+    message = served.start_message()
+    assert "Clients are told to connect to kafka.example:1234." in message
+    metrics = re.search(r"Metrics for Prometheus are at (\S+)\.\n", message)
     assert metrics is not None
     with urlopen(metrics[1]) as page:
         assert b"semel_last_stable_offset_lag" in page.read()

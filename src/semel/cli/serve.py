@@ -80,13 +80,13 @@ async def _serve(broker: Broker) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     async with broker:
-        print(greeting(broker), flush=True)
+        print(start_message(broker), flush=True)
         gc.freeze()  # what is loaded now stays: the collector need not look at it again
         await stopping.wait()
         print("Stopping: answering what was asked, then closing.", flush=True)
 
 
-def greeting(broker: Broker) -> str:
+def start_message(broker: Broker) -> str:
     address = broker.bootstrap_servers
     return (
         f"Semel is listening on {Address(broker.listen_address.host, broker.port)}; "
