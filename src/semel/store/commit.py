@@ -119,7 +119,7 @@ class GroupCommit:
             self.abandon(failure)
 
     def abandon(self, failure: StorageError) -> None:
-        """Break every promise, also those whose sync is still under way: what it writes may be cut
+        """Fail every ticket, also those whose sync is still under way: what it writes may be cut
         off or gone by the time it is done."""
         waiting = self._syncing + self._tickets
         self._syncing, self._tickets = [], []

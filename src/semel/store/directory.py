@@ -18,6 +18,11 @@ from semel.store.files import FilePool, Files, OpenFile
 from semel.store.interface import Log, LogConfig, LogDeleted, StorageError, Store
 
 _DIRECTORY = re.compile(r"(.+)-(\d+)")
+_DOOMED = re.compile(r".+-\d+\.[0-9a-f]{32}-delete")
+# What may be in a log's directory. One with anything else in it is not ours to remove.
+_OF_A_LOG = re.compile(
+    rf"\d{{20}}\.|{re.escape(checkpoints.METADATA)}|{re.escape(checkpoints.LEADER_EPOCHS)}"
+)
 # How many logs a clean stop syncs at a time: each holds three descriptors meanwhile.
 _CLOSE_TOGETHER = 64
 _CLOSE_THREADS = 8
@@ -52,7 +57,7 @@ class DiskStore(Store):
         self.pool = FilePool(self.files, open_files)
         self.syncer = Syncer()
         self._logs: dict[LogName, DiskLog] = {}
-        self._doomed: list[tuple[int, str]] = []
+        self._to_delete: list[tuple[int, str]] = []
         os.makedirs(self.root, exist_ok=True)
         self._lock: OpenFile | None = _lock(self.root)
         self.started_clean = checkpoints.take_clean_mark(self.files, self.root)
@@ -144,7 +149,7 @@ class DiskStore(Store):
             log.shut(LogDeleted(f"{topic}-{partition} was deleted"))
         self._forget_offsets(name)
         try:
-            self._doom(name, (log.config if log else LogConfig()).file_delete_delay_ms)
+            self._rename_to_delete(name, (log.config if log else LogConfig()).file_delete_delay_ms)
         except OSError as error:
             self._undeleted.add(name)
             raise StorageError(f"{topic}-{partition} cannot be deleted: {error}", error) from error
@@ -158,14 +163,14 @@ class DiskStore(Store):
 
     def sweep(self) -> Iterator[None]:
         now_ms = self.clock()
-        due = [entry for entry in self._doomed if entry[0] <= now_ms]
-        self._doomed = [entry for entry in self._doomed if entry[0] > now_ms]
+        due = [entry for entry in self._to_delete if entry[0] <= now_ms]
+        self._to_delete = [entry for entry in self._to_delete if entry[0] > now_ms]
         try:
             while due:
                 self._remove_quietly(due.pop()[1])
                 yield
         finally:
-            self._doomed += due  # whoever swept had to stop in the middle
+            self._to_delete += due  # the sweep was stopped in the middle
 
     def close(self) -> None:
         self.syncer.close()
@@ -184,7 +189,7 @@ class DiskStore(Store):
                         del self._logs[log.topic, log.partition]
         try:
             self._write_checkpoints()
-            for _, path in self._doomed:
+            for _, path in self._to_delete:
                 self._remove(path)
             checkpoints.mark_clean(self.files, self.root, durable=True)
         except OSError as error:
@@ -199,7 +204,7 @@ class DiskStore(Store):
 
     def delete_later(self, paths: Sequence[str], delay_ms: int) -> None:
         due_ms = self.clock() + delay_ms
-        self._doomed += [(due_ms, path) for path in paths]
+        self._to_delete += [(due_ms, path) for path in paths]
 
     def cleaned_to(self, log: Log) -> int:
         """The first offset that compaction has not seen yet."""
@@ -211,16 +216,16 @@ class DiskStore(Store):
 
     # Within
 
-    def _doom(self, name: LogName, delay_ms: int) -> None:
+    def _rename_to_delete(self, name: LogName, delay_ms: int) -> None:
         """Kafka's name for a directory on its way out: a topic of the same name may come now."""
-        doomed = f"{self.root}/{name[0][:200]}-{name[1]}.{uuid4().hex}-delete"
-        self.files.rename(self._directory(name), doomed)
-        self.delete_later([doomed], delay_ms)
+        to_delete = f"{self.root}/{name[0][:200]}-{name[1]}.{uuid4().hex}-delete"
+        self.files.rename(self._directory(name), to_delete)
+        self.delete_later([to_delete], delay_ms)
 
     def _clear_the_way(self, name: LogName) -> None:
         """Nothing of a deleted log of this name may be taken for the new one's."""
         if name in self._undeleted:
-            self._doom(name, 0)
+            self._rename_to_delete(name, 0)
             self._undeleted.remove(name)
         if name in self._stale:
             self._write_checkpoints()
@@ -239,14 +244,16 @@ class DiskStore(Store):
     def _find_logs(self) -> set[LogName]:
         names = set()
         for entry in os.scandir(self.root):
-            if entry.name.endswith("-delete"):
+            if _DOOMED.fullmatch(entry.name):
                 self._remove(entry.path)
             elif (match := _DIRECTORY.fullmatch(entry.name)) and entry.is_dir():
                 # A directory without its metadata file is one whose creation was cut short.
                 if os.path.exists(f"{entry.path}/{checkpoints.METADATA}"):
                     names.add((match[1], int(match[2])))
-                else:
+                elif all(_OF_A_LOG.match(name) for name in os.listdir(entry.path)):
                     self.files.remove_directory(entry.path)
+                else:
+                    logger.warning("%s is no log and is left alone", entry.path)
         return names
 
     def _remove(self, path: str) -> None:

@@ -21,7 +21,7 @@ from semel.store.interface import (
     StorageError,
     Ticket,
 )
-from semel.store.log_files import LogFiles, Surroundings, epochs_from
+from semel.store.log_files import LogFiles, StoreServices, epochs_from
 from semel.store.segment import Segment, places
 from semel.wire.batches import BatchHeader
 
@@ -31,7 +31,7 @@ class DiskLog(LogFiles):
 
     def __init__(
         self,
-        store: Surroundings,
+        store: StoreServices,
         directory: str,
         topic: str,
         partition: int,
@@ -315,9 +315,9 @@ class DiskLog(LogFiles):
             segment = self._segments.pop(0)
             self.start_offset = max(self.start_offset, self._segments[0].base_offset)
             self._epochs = epochs_from(self._epochs, self.start_offset)
-            self._doom(segment)
+            self._delete_later(segment)
         if count:
-            self._doom_snapshots(0, self._segments[0].base_offset)
+            self._delete_snapshots_later(0, self._segments[0].base_offset)
             self._write_epochs()
 
     # Compaction
@@ -360,13 +360,13 @@ class DiskLog(LogFiles):
             # From here on the new segment counts, whatever happens.
             self._files.sync_directory(self.directory)
             for segment in old:
-                self._doom(segment)
+                self._delete_later(segment)
             for suffix in suffixes:
                 self._files.rename(f"{stem}.{suffix}.swap", f"{stem}.{suffix}")
             self._files.sync_directory(self.directory)
             cleaned.settle_at(stem, old[-1].next_offset)
             self._segments[where[0] : where[-1] + 1] = [cleaned]
-            self._doom_snapshots(cleaned.base_offset + 1, cleaned.next_offset)
+            self._delete_snapshots_later(cleaned.base_offset + 1, cleaned.next_offset)
         return True
 
     # Failing and closing

@@ -308,7 +308,7 @@ def _tell_whether_durable(answer: Answer, ticket: Ticket) -> None:
 
 
 def _refuse_write(ctx: Context, write: Write, refusal: Refusal) -> None:
-    """A producer that was fenced hears why, if its coordinator remembers."""
+    """A producer that was fenced is told why, if its coordinator remembers."""
     answer, partition, batch = write
     refuse(answer, refusal, partition)
     if refusal.error in FENCED and batch.attributes & TRANSACTIONAL:

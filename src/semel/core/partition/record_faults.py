@@ -1,7 +1,7 @@
 """Which records of an opened batch are at fault, in the words of Kafka's LogValidator (KIP-467).
 
 Clients fail the records that are named with what is said of them, and tell the others of the same
-batch that they were in bad company (librdkafka, Java's ProducerBatch).
+batch that they failed because of those (librdkafka, Java's ProducerBatch).
 """
 
 from collections.abc import Iterable, Iterator

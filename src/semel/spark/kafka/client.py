@@ -235,8 +235,8 @@ class BlockingConnection:
         return view
 
     def _authenticate(self, security: BlockingSecurity, mechanism: str) -> None:
-        hello = self.call_version(SaslHandshakeRequest(mechanism=mechanism), 1)
-        check(hello.error_code, f"SASL handshake, offering {mechanism}")
+        handshake = self.call_version(SaslHandshakeRequest(mechanism=mechanism), 1)
+        check(handshake.error_code, f"SASL handshake, offering {mechanism}")
         exchange = security.exchange(mechanism)
         message: bytes | None = exchange.first()
         while message is not None:
