@@ -17,7 +17,13 @@ from semel.client.machines.delivery import STALE_METADATA, ProduceVerdict, judge
 from semel.client.machines.transactions import State, TransactionManager, TxnRequestHandler
 from semel.client.machines.types import NO_PRODUCER, Failure, Node, TopicPartition
 from semel.client.metrics import ProducerMeter
-from semel.client.producer.produce import produce_request, reason_of
+from semel.client.producer.produce import (
+    PRODUCE_ADDS_FROM,
+    Trouble,
+    produce_request,
+    reason_of,
+    speaks_version_2,
+)
 from semel.client.settings import ProducerSettings
 from semel.errors import FatalError, RetriableError
 from semel.net.client_connection import (
@@ -27,15 +33,11 @@ from semel.net.client_connection import (
     VersionMismatch,
 )
 from semel.wire.errors import ErrorCode, ErrorKind, ProtocolError
-from semel.wire.messages.end_txn import EndTxnRequest
 from semel.wire.messages.init_producer_id import InitProducerIdRequest
 from semel.wire.messages.produce import ProduceRequest, ProduceResponse
-from semel.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 log = logging.getLogger("semel.client")
 _FATAL = (AuthenticationFailed, FatalError, VersionMismatch, ProtocolError)
-# Produce from this version on adds the partition to the transaction by itself (KIP-890).
-_PRODUCE_ADDS_FROM = 12
 
 
 class Sender:
@@ -60,6 +62,7 @@ class Sender:
         self._connecting: set[Node] = set()
         self._room_waiters: list[asyncio.Future[None]] = []
         self._in_flight: dict[ClientConnection, int] = {}
+        self.trouble = Trouble()
         self.meter = ProducerMeter(cluster.now_ms())
 
     def wake(self) -> None:
@@ -140,8 +143,8 @@ class Sender:
             failure = Failure(
                 ErrorKind.RETRIABLE,
                 f"a batch for {batch.partition} was not delivered within "
-                f"{self.settings.delivery_timeout_ms} ms",
-                ErrorCode.REQUEST_TIMED_OUT,
+                f"{self.settings.delivery_timeout_ms} ms{self.trouble.of([batch])}",
+                self.trouble.code_of([batch]) or ErrorCode.REQUEST_TIMED_OUT,
             )
             self.accumulator.drop(batch, failure)
             self._batch_failed(failure)
@@ -193,16 +196,8 @@ class Sender:
     def _learn_protocol(self, connection: ClientConnection) -> None:
         """Which transaction protocol to speak is settled with each new epoch (KIP-890)."""
         theirs = connection.versions
-        speaks_2 = connection.features.get("transaction.version", 0) >= 2 and all(
-            theirs.get(message.API_KEY, range(0)).stop > newest
-            for message, newest in (
-                (ProduceRequest, _PRODUCE_ADDS_FROM),
-                (EndTxnRequest, 5),
-                (TxnOffsetCommitRequest, 5),
-            )
-        )
         wanted = self.settings.max_transaction_version >= 2
-        self.manager.version = 2 if speaks_2 and wanted else 1
+        self.manager.version = 2 if wanted and speaks_version_2(connection) else 1
         self.manager.can_bump = theirs.get(InitProducerIdRequest.API_KEY, range(0)).stop > 3
 
     async def _connect_and_ask(self, request: TxnRequestHandler, node: Node | None) -> None:
@@ -341,7 +336,7 @@ class Sender:
             timeout_ms=self.settings.request_timeout_ms,
         )
         old_protocol = self.manager.is_transactional and self.manager.version == 1
-        at_most = _PRODUCE_ADDS_FROM - 1 if old_protocol else 0x7FFF
+        at_most = PRODUCE_ADDS_FROM - 1 if old_protocol else 0x7FFF
         if self.settings.required_acks == 0:
             self._tell(connection, request, batches)
             return
@@ -449,6 +444,7 @@ class Sender:
             self.meter.retries += 1
             delay = self.cluster.backoff.delay_ms(batch.attempts, random.random())
             accumulator.again(batch, now_ms + delay)
+            self.trouble.note(batch, code, why)
         elif outcome is ProduceVerdict.RENUMBER:
             self.meter.retries += 1
             accumulator.again(batch, now_ms)
