@@ -313,7 +313,7 @@ class Partition:
         return Appended(batch.base_offset, batch.timestamp, ticket)
 
     def _storage_refusal(self) -> Refusal:
-        return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, f"{self!r} is offline: {self.log.offline}")
+        return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(self.log.offline))
 
     # Keeping
 

@@ -37,6 +37,7 @@ _PRODUCE_ADDS_FROM = 12
 # A broker names every bad record of a batch; a message that people read, the first few.
 _RECORDS_TOLD = 3
 _LARGE_BATCH = 32 * 1024
+_NEVER = (-1.0, ErrorCode.NONE, "")
 
 
 class Sender:
@@ -53,6 +54,7 @@ class Sender:
         self.settings = settings
         self.idempotent = settings.enable_idempotence
         self.closed = False
+        self._refusals: dict[TopicPartition, tuple[float, ErrorCode, str]] = {}
         self._loop = asyncio.get_running_loop()
         self._scheduled = False
         self._timer: asyncio.TimerHandle | None = None
@@ -122,15 +124,19 @@ class Sender:
             if self.accumulator.has_unsettled:
                 self._drop_unsent(self.manager.failure)
         for batch in self.accumulator.expired(now_ms):
-            failure = Failure(
-                ErrorKind.RETRIABLE,
-                f"a batch for {batch.partition} was not delivered within "
-                f"{self.settings.delivery_timeout_ms} ms",
-                ErrorCode.REQUEST_TIMED_OUT,
-            )
+            failure = self._too_late(batch)
             self.accumulator.drop(batch, failure)
             self._batch_failed(failure)
             self._tell_of_room()
+
+    def _too_late(self, batch: ProducerBatch) -> Failure:
+        """With what the broker last said of the partition while the batch waited."""
+        timeout_ms = self.settings.delivery_timeout_ms
+        what = f"a batch for {batch.partition} was not delivered within {timeout_ms} ms"
+        refused_ms, code, why = self._refusals.get(batch.partition, _NEVER)
+        if refused_ms < batch.created_ms:
+            return Failure(ErrorKind.RETRIABLE, what, ErrorCode.REQUEST_TIMED_OUT)
+        return Failure(ErrorKind.RETRIABLE, f"{what} ({why})", code)
 
     def abort_unsent(self) -> None:
         self._drop_unsent(Failure(ErrorKind.ABORTABLE, "the transaction was aborted"))
@@ -430,6 +436,7 @@ class Sender:
             self.meter.retries += 1
             delay = self.cluster.backoff.delay_ms(batch.attempts, random.random())
             accumulator.again(batch, now_ms + delay)
+            self._refusals[batch.partition] = now_ms, code, why
         elif outcome is ProduceVerdict.RENUMBER:
             self.meter.retries += 1
             accumulator.again(batch, now_ms)
