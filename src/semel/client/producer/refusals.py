@@ -1,4 +1,4 @@
-"""What brokers last said of partitions that are tried again: the reason, once a batch is too late."""
+"""What brokers last said of partitions that are tried again: why a batch comes too late."""
 
 from semel.client.machines.accumulator import ProducerBatch
 from semel.client.machines.types import Failure, TopicPartition
