@@ -1,5 +1,7 @@
 """Batches on their way out: order, sequences, retries, splits, bounds; and what answers mean."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -233,6 +235,41 @@ def test_what_is_settled_keeps_no_records() -> None:
     accumulator.accepted(batch, 7, -1)
     assert (batch.base_offset, batch.count, batch.data) == (7, 3, None)
     assert batch.builder.count == 0
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("key", "value", "timestamp", "headers"),
+    [
+        (None, "text", 5, ()),
+        ("text", b"v", 5, ()),
+        (None, b"v", "text", ()),
+        (None, b"v", 5, (("a", "text"),)),
+        (None, b"v", 5, (("\ud800", b""),)),
+    ],
+)
+def test_what_cannot_be_encoded_changes_nothing(
+    before: int, key: Any, value: Any, timestamp: Any, headers: Any
+) -> None:
+    accumulator, expected = small(), small()
+    queue = accumulator.queue_of(P)
+    fill(accumulator, before)
+    fill(expected, before)
+    expected.queue_of(P)
+    with pytest.raises((TypeError, UnicodeError)):
+        accumulator.append(queue, key, value, timestamp, headers, 20, 7)
+    if before == 1:  # where the open batch has room
+        with pytest.raises((TypeError, UnicodeError)):
+            accumulator.append_open(queue, key, value, timestamp, headers, 20)
+    assert described(accumulator) == described(expected)
+
+
+def described(accumulator: Accumulator) -> Any:
+    return accumulator.buffered, accumulator.has_unsettled, [
+        (bytes(b.builder.body), b.builder.count, b.builder.base_timestamp,
+         b.builder.max_timestamp, b.reserved, b.created_ms)
+        for queue in accumulator.queues.values() for b in queue.batches()
+    ]  # fmt: skip
 
 
 def test_a_single_record_cannot_be_split() -> None:
