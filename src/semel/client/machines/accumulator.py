@@ -176,7 +176,7 @@ class Accumulator:
     ) -> int:
         """The record's place in the open batch; -1 where there is none with room, or no memory.
 
-        Nearly every record of a stream ends here, so this is short.
+        Nearly every record of a stream ends here, so this is short. Its twin is `append`.
         """
         batch = queue.open
         if (
@@ -199,7 +199,10 @@ class Accumulator:
         size: int,
         now_ms: float,
     ) -> tuple[ProducerBatch, int, bool]:
-        """The record's batch, its place in it, and whether a batch became full by it."""
+        """The record's batch, its place in it, and whether a batch became full by it.
+
+        `append_open` is its twin where the open batch has room.
+        """
         batch = queue.open
         filled = batch is not None and batch.builder.size + size > self.limits.batch_size
         if filled:
