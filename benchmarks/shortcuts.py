@@ -301,11 +301,11 @@ def accumulator_pair() -> Pair:
     time = asyncio.get_running_loop().time
 
     def twin() -> None:
-        if long.has_room(120):
+        if not long.must_wait(long_queue, 120):
             long.append(long_queue, b"k", b"v" * 100, NOW, (), 120, time() * 1000)
 
     return Pair(
-        "accumulator.append_open / has_room and append",
+        "accumulator.append_open / must_wait and append",
         lambda: short.append_open(short_queue, b"k", b"v" * 100, NOW, (), 120),
         twin,
         "every record of our producer",
