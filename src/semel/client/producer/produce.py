@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable
 from uuid import UUID
 
 from semel.client.machines.accumulator import ProducerBatch
-from semel.client.machines.types import TopicPartition
-from semel.errors import RetriableError
 from semel.net.client_connection import ClientConnection
 from semel.wire.errors import ErrorCode
 from semel.wire.frames import Pieces
@@ -19,43 +17,6 @@ PRODUCE_ADDS_FROM = 12
 # A broker names every bad record of a batch; a message that people read, the first few.
 _RECORDS_TOLD = 3
 _LARGE_BATCH = 32 * 1024
-
-
-class Trouble:
-    """Why batches were sent again: what to tell whoever has no more time to wait for them."""
-
-    def __init__(self) -> None:
-        self._last: dict[TopicPartition, tuple[ProducerBatch, ErrorCode, str]] = {}
-
-    def note(self, batch: ProducerBatch, code: ErrorCode, why: str) -> None:
-        self._last[batch.partition] = batch, code, why
-
-    def late(self, what: str, batches: Iterable[ProducerBatch], advice: str) -> RetriableError:
-        """The exception for time that is over while these batches wait."""
-        waiting = list(batches)
-        code = self.code_of(waiting) or ErrorCode.REQUEST_TIMED_OUT
-        return RetriableError(f"{what}{self.of(waiting)}: {advice}", code)
-
-    def of(self, batches: Iterable[ProducerBatch]) -> str:
-        """The end of a sentence, or nothing: these were not refused, they are on their way."""
-        for batch in batches:
-            last, code, why = self._last.get(batch.partition, _NONE)
-            if last is batch:
-                named = "" if why == code.name else f": {why}"
-                return (
-                    f"; {batch.partition} was refused because {code.meaning} ({code.name}{named})"
-                )
-        return ""
-
-    def code_of(self, batches: Iterable[ProducerBatch]) -> ErrorCode:
-        for batch in batches:
-            last, code, _ = self._last.get(batch.partition, _NONE)
-            if last is batch:
-                return code
-        return ErrorCode.NONE
-
-
-_NONE = (None, ErrorCode.NONE, "")
 
 
 def produce_request(

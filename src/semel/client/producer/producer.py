@@ -438,7 +438,7 @@ class Producer(Lifetime, Generic[K, V]):
                 f"within {self.settings.max_block_ms} ms"
             )
             batches = self._accumulator.unsettled()
-            raise self._sender.trouble.late(full, batches, "send it again") from None
+            raise self._sender.refusals.late(full, batches, "send it again") from None
         finally:
             self._accumulator.flushing -= 1
 
@@ -462,7 +462,7 @@ class Producer(Lifetime, Generic[K, V]):
             while batches := self._accumulator.unsettled():
                 if not await settled(batches[-1], deadline, self._loop):
                     late = "not everything was written in time"
-                    raise self._sender.trouble.late(late, batches, "call flush again")
+                    raise self._sender.refusals.late(late, batches, "call flush again")
         finally:
             self._accumulator.flushing -= 1
 
@@ -483,7 +483,7 @@ class Producer(Lifetime, Generic[K, V]):
         if not pending.settled and not await settled(pending, deadline, self._loop):
             late = f"{pending.operation} got no answer in time, its outcome is not known yet"
             again = f"call {pending.operation} again to wait for it"
-            raise self._sender.trouble.late(late, self._accumulator.unsettled(), again)
+            raise self._sender.refusals.late(late, self._accumulator.unsettled(), again)
         if pending.failure is not None:
             raise error_of(pending.failure)
 

@@ -19,11 +19,11 @@ from semel.client.machines.types import NO_PRODUCER, Failure, Node, TopicPartiti
 from semel.client.metrics import ProducerMeter
 from semel.client.producer.produce import (
     PRODUCE_ADDS_FROM,
-    Trouble,
     produce_request,
     reason_of,
     speaks_version_2,
 )
+from semel.client.producer.refusals import Refusals
 from semel.client.settings import ProducerSettings
 from semel.errors import FatalError, RetriableError
 from semel.net.client_connection import (
@@ -54,6 +54,7 @@ class Sender:
         self.settings = settings
         self.idempotent = settings.enable_idempotence
         self.closed = False
+        self.refusals = Refusals()
         self._loop = asyncio.get_running_loop()
         self._scheduled = False
         self._timer: asyncio.TimerHandle | None = None
@@ -62,7 +63,6 @@ class Sender:
         self._connecting: set[Node] = set()
         self._room_waiters: list[asyncio.Future[None]] = []
         self._in_flight: dict[ClientConnection, int] = {}
-        self.trouble = Trouble()
         self.meter = ProducerMeter(cluster.now_ms())
 
     def wake(self) -> None:
@@ -140,12 +140,7 @@ class Sender:
             if self.accumulator.has_unsettled:
                 self._drop_unsent(self.manager.failure)
         for batch in self.accumulator.expired(now_ms):
-            failure = Failure(
-                ErrorKind.RETRIABLE,
-                f"a batch for {batch.partition} was not delivered within "
-                f"{self.settings.delivery_timeout_ms} ms{self.trouble.of([batch])}",
-                self.trouble.code_of([batch]) or ErrorCode.REQUEST_TIMED_OUT,
-            )
+            failure = self.refusals.too_late(batch, self.settings.delivery_timeout_ms)
             self.accumulator.drop(batch, failure)
             self._batch_failed(failure)
             self._tell_of_room()
@@ -444,7 +439,7 @@ class Sender:
             self.meter.retries += 1
             delay = self.cluster.backoff.delay_ms(batch.attempts, random.random())
             accumulator.again(batch, now_ms + delay)
-            self.trouble.note(batch, code, why)
+            self.refusals.note(batch.partition, now_ms, code, why)
         elif outcome is ProduceVerdict.RENUMBER:
             self.meter.retries += 1
             accumulator.again(batch, now_ms)
