@@ -206,13 +206,12 @@ class Producer(Lifetime, Generic[K, V]):
                 return Delivery(queue.open, index, timestamp)
         if size > self.settings.max_request_size or self._accumulator.must_wait(queue, size):
             await self._wait_in_line(target, queue, size)
+        now_ms = self._cluster.now_ms()
         if self._transactional:
-            self._join_transaction(queue.partition)
+            self._join_transaction(queue.partition, now_ms)
         else:
             self._need_started()
-        batch, index = self._accumulator.append(
-            queue, key, value, timestamp, pairs, size, self._cluster.now_ms()
-        )
+        batch, index = self._accumulator.append(queue, key, value, timestamp, pairs, size, now_ms)
         self._sender.wake()
         return Delivery(batch, index, timestamp)
 
@@ -298,7 +297,8 @@ class Producer(Lifetime, Generic[K, V]):
         """
         self._need_started()
         wanted, group = as_offsets(offsets), as_group(group_metadata)
-        pending = self._allowed(lambda: self._manager.send_offsets(wanted, group))
+        now_ms = self._cluster.now_ms()
+        pending = self._allowed(lambda: self._manager.send_offsets(wanted, group, now_ms))
         await self._ended(pending, self._deadline(timeout_ms))
 
     async def commit_transaction(self, timeout_ms: float | None = None) -> None:
@@ -389,15 +389,16 @@ class Producer(Lifetime, Generic[K, V]):
         transaction = self._before_waiting()
         if not self._accumulator.has_room(builder.size):
             await self._make_room(builder.size, transaction)
+        now_ms = self._cluster.now_ms()
         if self._transactional:
-            self._join_transaction(partition)
-        batch = self._accumulator.enqueue(partition, builder, self._cluster.now_ms())
+            self._join_transaction(partition, now_ms)
+        batch = self._accumulator.enqueue(partition, builder, now_ms)
         self._sender.wake()
         return batch
 
-    def _join_transaction(self, partition: TopicPartition) -> None:
+    def _join_transaction(self, partition: TopicPartition, now_ms: float) -> None:
         try:
-            self._manager.add_partition(partition)
+            self._manager.add_partition(partition, now_ms)
         except NotAllowed as refused:
             raise refusal_of(refused) from None
 
