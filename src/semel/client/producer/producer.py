@@ -247,14 +247,14 @@ class Producer(Lifetime, Generic[K, V]):
 
         Columns, all optional: key, value (binary or string; serializers are not asked), headers,
         timestamp, partition, and topic where none is named. Rows are placed as single records are.
-        A table that cannot be sent raises before its first row is. Waits for room in the buffer.
+        A table that cannot be sent raises before its first row is. Waits for room in the buffer;
+        cancelled there, it is sent in part, and its transaction can only be aborted.
         """
         self._need_started()
         with needs_extra("arrow", "send_table"):
             from semel.client.producer.columnar_send import TableDelivery, TableSender
         if self._tables is None:
-            compression = self._accumulator.limits.compression
-            self._tables = TableSender(self.settings, compression, self._topic, self._enqueue)
+            self._tables = TableSender(self._sender, self._topic, self._enqueue)
         return TableDelivery(await self._tables.send(topic, table), delivered)
 
     async def flush(self, timeout_ms: float | None = None) -> None:
