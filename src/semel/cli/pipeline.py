@@ -1,7 +1,7 @@
 """`semel pipeline run FILE`: a pipeline from a TOML file, or from a Python file that has one.
 
     application = "shout"
-    bootstrap = "localhost:9092"
+    bootstrap_servers = "localhost:9092"
     source = "words"
     sink = "shouted"
     transform = "SELECT key, upper(value) AS value FROM source"
@@ -30,6 +30,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from semel.errors import UsageError
+
 if TYPE_CHECKING:
     from semel.spark.pipeline import Pipeline, Progress
 
@@ -43,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     running = actions.add_parser("run", help="run a pipeline until it is stopped")
     running.add_argument("file", type=Path, help="a TOML file, or a Python file with `pipeline`")
     running.add_argument("--master", help="Spark's master URL (default: this machine)")
-    running.add_argument("--bootstrap", help="the broker, if not the one in the file")
+    running.add_argument("--bootstrap-servers", help="the broker, if not the one in the file")
     running.add_argument("--once", action="store_true", help="do all that is there now, then end")
 
 
@@ -53,12 +55,12 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     try:
         pipeline = load(arguments.file)
-    except (OSError, ValueError, ImportError) as problem:
+    except (OSError, ValueError, ImportError, UsageError) as problem:
         print(f"semel: {arguments.file}: {problem}", file=sys.stderr)
         return 2
     changes: dict[str, Any] = {
         name: value
-        for name in ("master", "bootstrap")
+        for name in ("master", "bootstrap_servers")
         if (value := getattr(arguments, name)) is not None
     }
     trigger: dict[str, Any] = {"availableNow": True} if arguments.once else {}

@@ -40,11 +40,15 @@ class Credentials:
             )
 
     async def begin(self) -> Exchange:
-        if self.mechanism == "PLAIN":
-            return Plain(self.username, self.password)
         if self.mechanism == "OAUTHBEARER":
             token = self.token() if callable(self.token) else self.token
             return Bearer(await token if isawaitable(token) else token)
+        return self.exchange()
+
+    def exchange(self) -> Exchange:
+        """The same for who has a password, which needs no waiting."""
+        if self.mechanism == "PLAIN":
+            return Plain(self.username, self.password)
         digest = "sha256" if self.mechanism == "SCRAM-SHA-256" else "sha512"
         return Scram(digest, self.username, self.password)
 
