@@ -38,7 +38,7 @@ from semel.client.machines.ledger import (
 )
 from semel.client.machines.transactions import State
 from semel.client.machines.types import TopicPartition
-from semel.client.producer.deliveries import Serialized
+from semel.client.producer.delivery import Serialized
 from semel.client.producer.producer import Producer
 from semel.client.settings import ClientSettings, Servers
 from semel.errors import RetriableError, UsageError

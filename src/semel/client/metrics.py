@@ -117,7 +117,7 @@ class ProducerMeter:
         "batches",
         "bytes",
         "commits",
-        "deliveries",
+        "delivery",
         "errors",
         "records",
         "requests",

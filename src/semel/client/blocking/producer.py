@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from semel.client.metrics import ProducerMetrics
     from semel.client.producer.columnar_send import TableMetadata
-    from semel.client.producer.deliveries import RecordMetadata
+    from semel.client.producer.delivery import RecordMetadata
     from semel.client.producer.producer import Headers
     from semel.client.settings import ProducerSettings, Servers
     from semel.client.settings.keywords import ProducerKeywords

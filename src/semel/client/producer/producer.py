@@ -36,7 +36,7 @@ from semel.client.machines.types import (
     TopicPartition,
 )
 from semel.client.metrics import ProducerMetrics
-from semel.client.producer.deliveries import (
+from semel.client.producer.delivery import (
     Delivery,
     RecordMetadata,
     delivered,
