@@ -31,6 +31,8 @@ from semel.wire.messages.metadata import MetadataRequest, MetadataResponse
 from semel.wire.messages.produce import ProduceRequest, ProduceResponse
 from semel.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from semel.wire.schema import Message
+from semel.wire.schema.compile_decode import compile_decoder
+from semel.wire.schema.compile_encode import compile_encoder
 
 DECODE_GOAL, ENCODE_GOAL = 1.5, 5.0
 CALLS = 50  # in a round
@@ -208,8 +210,9 @@ def measure(message: Message, version: int, rounds: int) -> tuple[int, list[floa
     load = load_request_schema if cls.__name__.endswith("Request") else load_response_schema
     kio_class = load(cls.API_KEY, version)
     # Both sides look their functions up beforehand: kio's way to call it, and `frames` does so too.
-    decode, decode_view = cls.decoder(version), cls.decoder(version, of_views=True)
-    encode = cls.encoder(version)
+    decode = compile_decoder(cls, version, of_views=False)
+    decode_view = compile_decoder(cls, version, of_views=True)
+    encode = compile_encoder(cls, version)
     read, write = entity_reader(kio_class), entity_writer(kio_class)
     entity, _ = read(data, 0)
     buffer = io.BytesIO()

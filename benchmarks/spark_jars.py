@@ -5,7 +5,7 @@ from typing import Any
 from semel.demo.spark_connector import connector_jars
 from semel.spark import session
 
-# Spark's word for: no limit, so nothing to measure after each row (docs/spark.md).
+# Spark's word for: no limit, so nothing to measure after each row (docs/guides/spark.md).
 _UNMEASURED = 2**31 - 1
 
 

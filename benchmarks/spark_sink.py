@@ -89,7 +89,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--broker", choices=("semel", "apache"), default="semel")
     parser.add_argument("--unkeyed", action="store_true")
-    parser.add_argument("--small-rows", action="store_true", help="as docs/spark.md advises")
+    parser.add_argument("--small-rows", action="store_true", help="as docs/guides/spark.md advises")
     given = parser.parse_args()
     report = Report("Spark sink")
     with stage(given.broker, given.small_rows) as where:

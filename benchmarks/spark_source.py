@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=1)
     parser.add_argument("--broker", choices=("semel", "apache"), default="semel")
     parser.add_argument("--through", action="store_true")
-    parser.add_argument("--small-rows", action="store_true", help="as docs/spark.md advises")
+    parser.add_argument("--small-rows", action="store_true", help="as docs/guides/spark.md advises")
     given = parser.parse_args()
     report = Report("Spark source and pipeline")
     with stage(given.broker, given.small_rows) as where:

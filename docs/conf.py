@@ -31,7 +31,14 @@ nitpicky = False  # annotations name types of other packages; links between page
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 myst_fence_as_directive = ["mermaid"]
-suppress_warnings = ["config.cache"]
+# A name that both kinds of client have is linked to one of them: either explains it.
+suppress_warnings = ["config.cache", "ref.python"]
+
+
+def _colours(brand: str) -> dict[str, str]:
+    names = ("color-brand-primary", "color-brand-content", "color-api-name", "color-api-pre-name")
+    return dict.fromkeys(names, brand)
+
 
 html_theme = "furo"
 html_title = "Semel"
@@ -42,8 +49,8 @@ html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {
     "footer_icons": [],
-    "light_css_variables": {"color-brand-primary": "#0b6e4f", "color-brand-content": "#0b6e4f"},
-    "dark_css_variables": {"color-brand-primary": "#5cc8a1", "color-brand-content": "#5cc8a1"},
+    "light_css_variables": _colours("#0b6e4f"),
+    "dark_css_variables": _colours("#5cc8a1"),
 }
 
 autodoc_member_order = "bysource"

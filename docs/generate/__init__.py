@@ -6,7 +6,7 @@ are written beside the pages of `docs/` and ignored by git.
 
 from pathlib import Path
 
-from generate import apis, client_settings, commands, errors, settings
+from generate import apis, client_settings, commands, errors, python_api, settings
 from generate.root_pages import ROOT_PAGES, root_page
 
 
@@ -20,8 +20,9 @@ def pages(docs: Path) -> dict[str, str]:
         "reference/errors": errors.page(),
         "reference/topic-settings": settings.of_topics(),
     }
+    python = {f"reference/{name}": python_api.page(name) for name in python_api.PAGES}
     from_root = {page: root_page(docs.parent, file) for file, page in ROOT_PAGES.items()}
-    return reference | from_root
+    return reference | python | from_root
 
 
 def write_pages(docs: Path) -> None:

@@ -1,7 +1,7 @@
 """Every error code with its meaning and what to do, from `semel.wire.errors`."""
 
-from generate.markdown import code, entry, facts, slug
-from semel.wire.errors import ErrorCode, Kind
+from generate.markdown import code, entry
+from semel.wire.errors import ErrorCode, ErrorKind
 
 _INTRODUCTION = """\
 # Errors
@@ -26,8 +26,8 @@ The text of an error, its cause and its cure: see [](../troubleshooting.md).
 def page() -> str:
     parts = [_INTRODUCTION.format(release="4.3.1")]
     for kind, title in (
-        (Kind.FATAL, "Fatal"), (Kind.ABORTABLE, "Abortable"), (Kind.RETRIABLE, "Retriable"),
-        (Kind.NONE, "No error"),
+        (ErrorKind.FATAL, "Fatal"), (ErrorKind.ABORTABLE, "Abortable"),
+        (ErrorKind.RETRIABLE, "Retriable"), (ErrorKind.NONE, "No error"),
     ):  # fmt: skip
         parts.append(f"## {title}\n")
         parts += [_entry(error) for error in ErrorCode if error.kind is kind]
@@ -36,9 +36,5 @@ def page() -> str:
 
 def _entry(error: ErrorCode) -> str:
     meaning = error.meaning[0].upper() + error.meaning[1:]
-    return entry(
-        error.name,
-        facts(f"{code(str(error.value))}", f"{meaning}."),
-        error.advice,
-        anchor=slug(error.name),
-    )
+    advice = f"**What to do:** {error.advice}" if error.advice else ""
+    return entry(error.name, f"{code(str(error.value))} {meaning}. {advice}".strip())

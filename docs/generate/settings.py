@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from generate.markdown import code, entry, facts
-from semel.broker.settings.definitions import CLUSTER_WIDE, Kind, Setting
+from semel.broker.settings.definitions import CLUSTER_WIDE, Setting, SettingType
 from semel.broker.settings.of_brokers import BROKER_SETTINGS
 from semel.broker.settings.of_topics import GROUP_SETTINGS, TOPIC_SETTINGS
 
@@ -69,6 +69,6 @@ def _entry(setting: Setting, prefix: str) -> str:
 def _default(setting: Setting) -> str:
     if setting.default is None:
         return "" if setting.fallbacks else "not set by default"
-    if setting.default in _LARGEST and setting.kind in (Kind.INT, Kind.LONG):
+    if setting.default in _LARGEST and setting.kind in (SettingType.INT, SettingType.LONG):
         return "default: no limit"
     return f"default {code(setting.text(setting.default) or '')}"

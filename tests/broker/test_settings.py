@@ -2,7 +2,7 @@
 
 import pytest
 
-from semel.broker.settings.definitions import BadSetting, Source
+from semel.broker.settings.definitions import BadSetting, ConfigSource
 from semel.broker.settings.of_brokers import BROKER_SETTINGS
 from semel.broker.settings.of_topics import GROUP_SETTINGS, TOPIC_SETTINGS
 from semel.broker.settings.settings import Settings, TopicConfig, from_environment, gather
@@ -95,10 +95,10 @@ def test_a_dynamic_value_goes_before_a_static_one_and_the_brokers_own_before_the
     assert [
         (name, value, source) for name, value, source in settings.sources("log.retention.ms")
     ] == [
-        ("log.retention.ms", 3, Source.DYNAMIC_BROKER),
-        ("log.retention.ms", 2, Source.DYNAMIC_DEFAULT_BROKER),
-        ("log.retention.ms", 1, Source.STATIC_BROKER),
-        ("log.retention.hours", 168, Source.DEFAULT),
+        ("log.retention.ms", 3, ConfigSource.DYNAMIC_BROKER),
+        ("log.retention.ms", 2, ConfigSource.DYNAMIC_DEFAULT_BROKER),
+        ("log.retention.ms", 1, ConfigSource.STATIC_BROKER),
+        ("log.retention.hours", 168, ConfigSource.DEFAULT),
     ]
     settings.change(default={}, broker={})
     assert settings["log.retention.ms"] == 1

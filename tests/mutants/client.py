@@ -47,8 +47,8 @@ MUTANTS = (
     Mutant(
         "a fenced producer goes on",
         f"{TRANSACTIONS}/requests.py",
-        "    return Verdict.FATAL\n",
-        "    return Verdict.ABORTABLE\n",
+        "    return TxnVerdict.FATAL\n",
+        "    return TxnVerdict.ABORTABLE\n",
     ),
     Mutant(
         "the next identity that the end hands out is ignored",
@@ -65,8 +65,8 @@ MUTANTS = (
     Mutant(
         "a batch given up under version 1 leaves the epoch as it is",
         f"{TRANSACTIONS}/manager.py",
-        "failure._replace(kind=Kind.ABORTABLE), needs_bump=True)",
-        "failure._replace(kind=Kind.ABORTABLE), needs_bump=False)",
+        "failure._replace(kind=ErrorKind.ABORTABLE), needs_bump=True)",
+        "failure._replace(kind=ErrorKind.ABORTABLE), needs_bump=False)",
     ),
     Mutant(
         "partitions of the last transaction count for the next",
@@ -83,14 +83,14 @@ MUTANTS = (
     Mutant(
         "a transaction of offsets alone is taken for an empty one",
         f"{TRANSACTIONS}/requests.py",
-        "            manager.started = True\n            manager.enqueue(CommitOffsets",
-        "            manager.enqueue(CommitOffsets",
+        "            manager.started = True\n            manager.enqueue(TxnOffsetCommitHandler",
+        "            manager.enqueue(TxnOffsetCommitHandler",
     ),
     Mutant(
         "offsets under version 2 do not begin a transaction",
         f"{TRANSACTIONS}/manager.py",
-        "            self.started = True\n            self.enqueue(CommitOffsets",
-        "            self.enqueue(CommitOffsets",
+        "            self.started = True\n            self.enqueue(TxnOffsetCommitHandler",
+        "            self.enqueue(TxnOffsetCommitHandler",
     ),
     Mutant(
         "the end overtakes the offsets",

@@ -21,7 +21,7 @@ MUTANTS = (
         "the former self of a static member may go on",
         f"{CORE}/classic/group.py",
         "            if current != member_id:\n"
-        "                raise Refused(ErrorCode.FENCED_INSTANCE_ID)\n",
+        "                raise RequestRefused(ErrorCode.FENCED_INSTANCE_ID)\n",
         "            member_id = current\n",
     ),
     Mutant(

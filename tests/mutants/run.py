@@ -76,9 +76,9 @@ MUTANTS = (
         "        PREPARE_ABORT if commit else PREPARE_ABORT,\n        now_ms,\n        epoch",
     ),
     Mutant(
-        "a reloaded coordinator forgets the markers it owes",
+        "a reloaded coordinator forgets the markers that are not written",
         f"{CORE}/coordinator.py",
-        "return tuple(owed_markers(txn) for txn in self.transactions.values() if txn.prepared)",
+        "return tuple(markers_to_write(txn) for txn in self.transactions.values() if txn.prepared)",
         "return ()",
     ),
     Mutant(
@@ -102,7 +102,7 @@ MUTANTS = (
     Mutant(
         "a zombie of version 2 is given the epoch of its version 1 heir",
         f"{CORE}/ending.py",
-        "    if txn.state in (EMPTY, ONGOING) or txn.client_version < VERSION_2:",
+        "    if txn.state in (EMPTY, ONGOING) or txn.client_version < TV_2:",
         "    if txn.state in (EMPTY, ONGOING):",
     ),
     Mutant(
@@ -150,8 +150,8 @@ MUTANTS = (
     Mutant(
         "a partition's refusal counts as a written marker",
         f"{CORE}/markers.py",
-        "        elif verdict in (Verdict.WRITTEN, Verdict.DROP):",
-        "        elif verdict is not Verdict.CANCEL:",
+        "        elif verdict in (MarkerVerdict.WRITTEN, MarkerVerdict.DROP):",
+        "        elif verdict is not MarkerVerdict.CANCEL:",
     ),
 )
 

@@ -39,7 +39,7 @@ MUTANTS = (
     Mutant(
         "those who wait for a failed append are never answered",
         RUNTIME,
-        "                future.set_result(command.refused(error))",
+        "                future.set_result(command.refused(self.error))",
         "                pass",
     ),
     Mutant(
@@ -93,8 +93,9 @@ MUTANTS = (
     Mutant(
         "a marker that was refused for now is never sent again",
         "semel/broker/coordinators/marker_sender.py",
-        "            self._try_again(debt, partition)\n        elif verdict is Verdict.CANCEL:",
-        "        elif verdict is Verdict.CANCEL:",
+        "            self._try_again(pending, partition)\n"
+        "        elif verdict is MarkerVerdict.CANCEL:",
+        "        elif verdict is MarkerVerdict.CANCEL:",
     ),
     Mutant(
         "members that wait for others are forgotten when the disk fails",

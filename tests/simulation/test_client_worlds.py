@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from semel.client.machines.accumulator import Accumulator, Batch, Limits
-from semel.client.machines.delivery import Outcome, judge_produce
-from semel.client.machines.transactions import State, TransactionalRequest, TransactionManager
+from semel.client.machines.accumulator import Accumulator, AccumulatorLimits, ProducerBatch
+from semel.client.machines.delivery import ProduceVerdict, judge_produce
+from semel.client.machines.transactions import State, TransactionManager, TxnRequestHandler
 from semel.client.machines.types import (
     Failure,
     GroupMetadata,
@@ -24,10 +24,10 @@ from semel.client.machines.types import (
 )
 from semel.core.transactions import commands
 from semel.core.transactions.coordinator import Coordinator
-from semel.core.transactions.transaction import VERSION_1, VERSION_2
+from semel.core.transactions.transaction import TV_0, TV_2
 from semel.wire.batches import advance_sequence, header_at, records_of
 from semel.wire.errors import ErrorCode as E
-from semel.wire.errors import Kind
+from semel.wire.errors import ErrorKind
 from semel.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from semel.wire.messages.add_partitions_to_txn import AddPartitionsToTxnResponse
 from semel.wire.messages.end_txn import EndTxnResponse
@@ -118,7 +118,7 @@ class Client:
         self.world = world
         self.manager = TransactionManager(TRANSACTIONAL_ID, timeout_ms=60_000)
         self.manager.version = world.version
-        self.accumulator = Accumulator(Limits(batch_size=150, linger_ms=0))
+        self.accumulator = Accumulator(AccumulatorLimits(batch_size=150, linger_ms=0))
         self.transactions: list[Transaction] = []
         self.manager.init_transactions()
 
@@ -164,7 +164,7 @@ class Client:
         self.current.committing = commit
         self.current.ending = self.manager.commit() if commit else self.manager.abort()
         if not commit:
-            self._drop(Failure(Kind.ABORTABLE, "aborted"))
+            self._drop(Failure(ErrorKind.ABORTABLE, "aborted"))
 
     def _drop(self, failure: Failure) -> None:
         if self.accumulator.drop_unsent(failure):
@@ -206,19 +206,19 @@ class Client:
                 if batch is not None:
                     self._produce(batch)
 
-    def _produce(self, batch: Batch) -> None:
+    def _produce(self, batch: ProducerBatch) -> None:
         world, data = self.world, bytes(batch.data or b"")
         world.carry(
             lambda: world.append(batch.partition, data), lambda code: self._produced(batch, code)
         )
 
-    def _answered(self, request: TransactionalRequest, answer: Any) -> None:
+    def _answered(self, request: TxnRequestHandler, answer: Any) -> None:
         if answer is None:
             request.lost(self.world.now)
         else:
             request.answered(answer, self.world.now)
 
-    def _produced(self, batch: Batch, answer: E | None) -> None:
+    def _produced(self, batch: ProducerBatch, answer: E | None) -> None:
         if batch.settled:
             return
         code = E.NETWORK_EXCEPTION if answer is None else answer
@@ -233,9 +233,9 @@ class Client:
             idempotent=True,
             expired=doomed or self.world.dice.random() < 0.02,
         )
-        if outcome is Outcome.ACCEPTED:
+        if outcome is ProduceVerdict.ACCEPTED:
             self.accumulator.accepted(batch, 0, -1)
-        elif outcome is Outcome.AGAIN:
+        elif outcome is ProduceVerdict.AGAIN:
             self.accumulator.again(batch, self.world.now + 10)
         else:
             failure = Failure(code.kind, "not written", code)
@@ -320,7 +320,7 @@ class World:
         return self._add_partitions(message, moved)
 
     def _add_offsets(self, producer_id: int, epoch: int) -> commands.Reply:
-        version = VERSION_2 if self.version == 2 else VERSION_1
+        version = TV_2 if self.version == 2 else TV_0
         wanted = frozenset({OFFSETS})
         return self.decide(
             commands.AddPartitions(TRANSACTIONAL_ID, producer_id, epoch, wanted, version)
@@ -357,7 +357,7 @@ class World:
         )
 
     def _end_txn(self, message: Any, moved: bool) -> EndTxnResponse:
-        version = VERSION_2 if self.version == 2 else VERSION_1
+        version = TV_2 if self.version == 2 else TV_0
         command = commands.EndTxn(
             TRANSACTIONAL_ID,
             message.producer_id,
@@ -402,7 +402,7 @@ class World:
         if self.version == 2:
             reply = self.decide(
                 commands.AddPartitions(
-                    TRANSACTIONAL_ID, batch.producer_id, batch.producer_epoch, wanted, VERSION_2
+                    TRANSACTIONAL_ID, batch.producer_id, batch.producer_epoch, wanted, TV_2
                 )
             )
             refusal = reply.error

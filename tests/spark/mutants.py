@@ -167,7 +167,7 @@ MUTANTS = (
     Mutant(
         "rule 6: doubt is taken for success",
         "spark/sink/committer.py",
-        "        if outcome is Outcome.COMMITTED:",
+        "        if outcome is CommitOutcome.COMMITTED:",
         "        if True:",
         TIMEOUT,
     ),

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from semel.spark.sink.claim_service import ClaimClient, ClaimService, Doomed
-from semel.spark.sink.claims import Grant, Report
+from semel.spark.sink.claims import Grant, TaskReport
 
 A = ("t", 0)
 
@@ -32,7 +32,7 @@ def test_a_task_claims_gives_back_and_is_accounted_for(service):
     assert task.claim([], [(5, "t", [0])]) == [Grant(0, A, 0)]
     assert task.claim([(A, 5)], [(2, "t", [0])]) == [Grant(0, A, 5)]
     assert task.claim([(A, 2)], []) == []
-    assert service.close([Report(0, 100, 7)]) is None
+    assert service.close([TaskReport(0, 100, 7)]) is None
 
 
 def test_a_wrong_token_is_refused(service):

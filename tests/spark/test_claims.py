@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from semel.spark.sink.claims import Claims, Grant, Report, Want
+from semel.spark.sink.claims import Claims, Grant, TaskReport, Want
 
 A, B = ("t", 0), ("t", 1)
 
@@ -84,7 +84,7 @@ def test_a_second_attempt_after_a_grant_dooms_the_transaction(claims):
     claims.lost(1)
     assert claims.hello(2, 0, 101).refused
     assert "had written" in claims.doomed
-    assert claims.close([Report(0, 101, 1)]) == claims.doomed
+    assert claims.close([TaskReport(0, 101, 1)]) == claims.doomed
 
 
 def test_the_same_attempt_may_speak_over_several_connections(claims):
@@ -94,7 +94,7 @@ def test_the_same_attempt_may_speak_over_several_connections(claims):
     claims.claim(2, [], (want(2, B),))
     claims.claim(1, [(A, 1)], ())
     claims.claim(2, [(B, 2)], ())
-    assert claims.close([Report(0, 100, 3)]) is None
+    assert claims.close([TaskReport(0, 100, 3)]) is None
 
 
 def test_a_connection_lost_while_holding_dooms_the_transaction(claims):
@@ -120,7 +120,7 @@ def test_nobody_gets_a_claim_once_doomed_or_closed(claims):
     assert claims.claim(1, [], (want(1, A),))[0].refused == "reason"
     closed = Claims()
     closed.hello(1, 0, 100)
-    closed.close([Report(0, 100, 0)])
+    closed.close([TaskReport(0, 100, 0)])
     assert "closed" in closed.claim(1, [], (want(1, A),))[0].refused
     assert "closed" in closed.hello(2, 1, 101).refused
 
@@ -145,15 +145,15 @@ def written(claims, session=1, partition=0, attempt=100, rows=5):
 @pytest.mark.parametrize(
     ("reports", "reason"),
     [
-        ([Report(0, 100, 5)], None),
-        ([Report(0, 100, 5), Report(1, 7, 0)], None),
+        ([TaskReport(0, 100, 5)], None),
+        ([TaskReport(0, 100, 5), TaskReport(1, 7, 0)], None),
         ([], "never reported"),
-        ([Report(0, 100, 5), Report(0, 100, 5)], "twice"),
-        ([Report(0, 100, 5), Report(2, 7, 0)], r"\[1\] were never reported"),
-        ([Report(0, 101, 5)], "task 101 reports it"),
-        ([Report(0, 101, 0)], "task 101 reports it"),
-        ([Report(0, 100, 4)], "4 reported"),
-        ([Report(0, 100, 5), Report(1, 7, 3)], "granted none"),
+        ([TaskReport(0, 100, 5), TaskReport(0, 100, 5)], "twice"),
+        ([TaskReport(0, 100, 5), TaskReport(2, 7, 0)], r"\[1\] were never reported"),
+        ([TaskReport(0, 101, 5)], "task 101 reports it"),
+        ([TaskReport(0, 101, 0)], "task 101 reports it"),
+        ([TaskReport(0, 100, 4)], "4 reported"),
+        ([TaskReport(0, 100, 5), TaskReport(1, 7, 3)], "granted none"),
     ],
 )
 def test_a_batch_is_committed_only_when_every_row_is_accounted_for(claims, reports, reason):
@@ -169,7 +169,7 @@ def test_a_batch_is_committed_only_when_every_row_is_accounted_for(claims, repor
 def test_a_partition_still_held_forbids_the_commit(claims):
     claims.hello(1, 0, 100)
     claims.claim(1, [], (want(1, A),))
-    assert "still being written" in claims.close([Report(0, 100, 1)])
+    assert "still being written" in claims.close([TaskReport(0, 100, 1)])
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -210,7 +210,7 @@ def test_tasks_in_any_order_never_overlap_and_never_starve(seed):
             waiting[s] = chosen
         deliver(claims.claim(s, released, chosen))
     assert not waiting
-    assert claims.close([Report(s - 1, 100 + s, rows[s]) for s in work]) is None
+    assert claims.close([TaskReport(s - 1, 100 + s, rows[s]) for s in work]) is None
     for entries in log.values():
         assert [seq for seq, _ in entries] == list(
             itertools.accumulate([0] + [n for _, n in entries])

@@ -4,10 +4,10 @@ import pytest
 
 from semel.client.machines.ledger import LedgerEntry
 from semel.errors import FencedError, RefusedError, SemelError
-from semel.spark.kafka.client import Cluster, is_an_answer
+from semel.spark.kafka.client import BlockingCluster, is_an_answer
 from semel.spark.kafka.ledger import SparkLedger
 from semel.spark.kafka.settings import SparkSettings
-from semel.spark.kafka.transactions import Lender, Outcome
+from semel.spark.kafka.transactions import CommitOutcome, Lender
 from semel.spark.query_batch import QueryBatch
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 @pytest.fixture
 def cluster(kafka):
-    found = Cluster(SparkSettings.of(kafka.bootstrap))
+    found = BlockingCluster(SparkSettings.of(kafka.bootstrap))
     yield found
     found.close()
 
@@ -30,7 +30,7 @@ def lender(request, kafka, cluster):
 
 def twin(lender):
     """Somebody who still holds what was lent before."""
-    other = Lender(Cluster(lender.cluster.settings), lender.transactional_id, 60_000)
+    other = Lender(BlockingCluster(lender.cluster.settings), lender.transactional_id, 60_000)
     other.protocol, other.producer_id, other.epoch = (
         lender.protocol,
         lender.producer_id,
@@ -43,7 +43,7 @@ def test_what_is_committed_is_seen_and_the_next_loan_has_another_epoch(kafka, le
     topic = kafka.topic(1)
     first = lender.lend()
     lender.write(topic, 0, b"k", b"one")
-    assert lender.commit() is Outcome.COMMITTED
+    assert lender.commit() is CommitOutcome.COMMITTED
     second = lender.lend()
     assert (second.producer_id, second.epoch) != (first.producer_id, first.epoch)
     assert second.token != first.token
@@ -85,8 +85,8 @@ def test_a_commit_whose_answer_was_lost_is_found_out_by_asking_again(kafka, lend
     topic = kafka.topic(1)
     lender.lend()
     lender.write(topic, 0, b"k", b"once")
-    assert twin(lender).commit() is Outcome.COMMITTED
-    assert lender.commit() is Outcome.COMMITTED
+    assert twin(lender).commit() is CommitOutcome.COMMITTED
+    assert lender.commit() is CommitOutcome.COMMITTED
     assert kafka.values(topic) == {"once": 1}
 
 
@@ -95,11 +95,11 @@ def test_a_commit_that_met_the_other_outcome_is_in_doubt_and_recovers(kafka, len
     lender.lend()
     lender.write(topic, 0, b"k", b"never")
     twin(lender).abort()
-    assert lender.commit() is Outcome.IN_DOUBT
+    assert lender.commit() is CommitOutcome.IN_DOUBT
     lender.recover()
     lender.lend()
     lender.write(topic, 0, b"k", b"after")
-    assert lender.commit() is Outcome.COMMITTED
+    assert lender.commit() is CommitOutcome.COMMITTED
     assert kafka.values(topic) == {"after": 1}
 
 
@@ -109,7 +109,7 @@ def test_an_owner_that_was_taken_over_is_told_so(kafka, lender):
     lender.write(topic, 0, b"k", b"never")
     newcomer = twin(lender)
     newcomer.fence()
-    assert lender.commit() is Outcome.IN_DOUBT
+    assert lender.commit() is CommitOutcome.IN_DOUBT
     with pytest.raises(FencedError, match="another driver has taken over"):
         lender.recover()
     newcomer.lend()
@@ -202,6 +202,6 @@ def test_producer_ids_rotate_without_a_trace(kafka, lender):
     for number in range(10):
         lender.lend()
         lender.write(topic, 0, b"k", str(number).encode())
-        assert lender.commit() is Outcome.COMMITTED
+        assert lender.commit() is CommitOutcome.COMMITTED
     assert lender.producer_id != first
     assert kafka.values(topic) == {str(number): 1 for number in range(10)}

@@ -7,9 +7,9 @@ from uuid import uuid4
 import pytest
 from tests.support.transactional_log import TransactionalLog
 
+from semel.store.cleanable import measure
 from semel.store.compaction import CorruptSegment, compact_gently
 from semel.store.directory import DiskStore
-from semel.store.dirt import measure
 from semel.store.interface import LogConfig
 from semel.wire.batches import Attribute, records_of
 from semel.wire.compression import Compression
@@ -384,8 +384,8 @@ async def test_the_event_loop_goes_on_meanwhile(world):
 
     counter = asyncio.ensure_future(count_turns())
     log = world.log
-    dirt = measure(log.segments(), log.config, 0, 0, log.next_offset, 5_000)
-    result = await compact_gently(log, world.policy(), dirt, 5_000)
+    section = measure(log.segments(), log.config, 0, 0, log.next_offset, 5_000)
+    result = await compact_gently(log, world.policy(), section, 5_000)
     counter.cancel()
     assert turns > 3
     assert result.bytes_after < result.bytes_before

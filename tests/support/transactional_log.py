@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 from semel.core.partition.compaction import CompactionPolicy
 from semel.core.partition.snapshots import decode_aborted, encode_aborted
-from semel.core.partition.stability import AbortedTransaction, load_aborted
+from semel.core.partition.stability import AbortedIndex, AbortedTransaction
 from semel.core.partition.state import PartitionState
+from semel.store.cleanable import measure
 from semel.store.compaction import Compacted, compact
-from semel.store.dirt import measure
 from semel.store.disk import DiskLog
 from semel.store.interface import NO_LIMIT
 from semel.wire.batches import (
@@ -95,7 +95,7 @@ class TransactionalLog:
     def compact(self, now_ms: int | None = None, map_bytes: int = 64 << 20) -> Compacted:
         now_ms = self.now_ms if now_ms is None else now_ms
         policy = self.policy()
-        dirt = measure(
+        section = measure(
             self.log.segments(),
             self.log.config,
             self.log.cleaned_to,
@@ -103,7 +103,7 @@ class TransactionalLog:
             self.last_stable_offset,
             now_ms,
         )
-        return compact(self.log, policy, dirt, now_ms, map_bytes)
+        return compact(self.log, policy, section, now_ms, map_bytes)
 
     def policy(self) -> CompactionPolicy:
         return CompactionPolicy(self.state)
@@ -124,7 +124,9 @@ class TransactionalLog:
             entry = self.state.replay(batch, marker, self.now_ms)
             if entry is not None and entry.last_offset >= trusted:
                 entries.append(entry)
-        self.state.aborted = load_aborted(sorted(entries, key=lambda entry: entry.last_offset))
+        self.state.aborted = AbortedIndex()
+        for entry in sorted(entries, key=lambda entry: entry.last_offset):
+            self.state.aborted.add(entry)
 
     # Readers
 

@@ -315,7 +315,7 @@ async def main() -> None:
         try:
             await Producer(where, transactional_id="t").send("t", b"v")
         except SemelError as error:
-            assert advice(error) == "stop"
+            print(advice(error))
 
 
 if __name__ == "__main__":

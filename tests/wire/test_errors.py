@@ -1,6 +1,6 @@
 """The table of errors: complete, unambiguous, and at one with Apache Kafka on what to retry."""
 
-from semel.wire.errors import ErrorCode, Kind
+from semel.wire.errors import ErrorCode, ErrorKind
 
 # The codes whose exception in Kafka 4.3.1 is a RetriableException.
 RETRIABLE_IN_KAFKA = {
@@ -28,12 +28,12 @@ def test_every_error_says_what_it_means_and_what_to_do() -> None:
 
 
 def test_the_errors_that_decide_a_transaction_have_their_kinds() -> None:
-    assert ErrorCode.PRODUCER_FENCED.kind is Kind.FATAL
-    assert ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED.kind is Kind.FATAL
-    assert ErrorCode.TRANSACTION_ABORTABLE.kind is Kind.ABORTABLE
-    assert ErrorCode.TOPIC_AUTHORIZATION_FAILED.kind is Kind.ABORTABLE
-    assert ErrorCode.CONCURRENT_TRANSACTIONS.kind is Kind.RETRIABLE
-    assert ErrorCode.NONE.kind is Kind.NONE
+    assert ErrorCode.PRODUCER_FENCED.kind is ErrorKind.FATAL
+    assert ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED.kind is ErrorKind.FATAL
+    assert ErrorCode.TRANSACTION_ABORTABLE.kind is ErrorKind.ABORTABLE
+    assert ErrorCode.TOPIC_AUTHORIZATION_FAILED.kind is ErrorKind.ABORTABLE
+    assert ErrorCode.CONCURRENT_TRANSACTIONS.kind is ErrorKind.RETRIABLE
+    assert ErrorCode.NONE.kind is ErrorKind.NONE
 
 
 def test_a_code_of_the_future_is_an_unknown_error() -> None:

@@ -12,7 +12,8 @@ import asyncio
 import logging
 import struct
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from types import CoroutineType
+from typing import TYPE_CHECKING
 
 from semel.broker import api
 from semel.broker.context import NAME_AT, Context
@@ -22,6 +23,7 @@ from semel.wire.frames import (
     Frame,
     encode_response,
     peek_request,
+    request_checker,
     request_reader,
     response_writer,
 )
@@ -87,7 +89,7 @@ class Dispatcher:
             route = self.routes[start]
             if route is None:
                 return self._refuse(connection, frame)
-            ctx = connection.state
+            ctx: Context | None = connection.state
             if ctx is None or not frame.startswith(ctx.client_name, NAME_AT):
                 ctx = self._meet(connection, frame)
             request = route.read(frame, ctx.body_at)
@@ -106,6 +108,20 @@ class Dispatcher:
         if answer is not None:
             self._answer_later(connection, route, correlation_id, request, answer)
         return None
+
+    def receive_large(self, connection: Connection, frame: bytearray) -> Frame | None:
+        """As `receive`, of a frame large enough to hold more than we serve at once: what it asks
+        for is counted first."""
+        try:
+            _, body_at = peek_request(frame)
+            route = self.routes[read_start(frame)[0]]
+            if route is not None:
+                check = request_checker(route.api_key, route.version)
+                check(frame, body_at, self.broker.settings["request.max.elements"])
+        except (ProtocolError, struct.error) as problem:
+            connection.close(f"malformed request: {problem}")
+            return None
+        return self.receive(connection, frame)
 
     def _gather(self, ctx: Context, route: Route, correlation_id: int, request: Message) -> bool:
         """Whether the request is answered together with its like; what is not is answered first."""
@@ -166,12 +182,16 @@ class Dispatcher:
         route: Route,
         correlation_id: int,
         request: Message,
-        answer: Any,
+        answer: api.Answer,
     ) -> None:
         """Keep the answer's place; a coroutine holds back the requests after it."""
-        is_future = asyncio.isfuture(answer)
-        slot = connection.reserve(exclusive=not is_future)
-        future = answer if is_future else self.broker.loop.create_task(answer)
+        future: asyncio.Future[Message | None]
+        if isinstance(answer, asyncio.Future):
+            slot, future = connection.reserve(), answer
+        else:
+            assert isinstance(answer, CoroutineType), f"{answer!r} does not answer {route.api_key}"
+            slot = connection.reserve(exclusive=True)
+            future = self.broker.loop.create_task(answer)
         future.add_done_callback(
             lambda done: self._finish(slot, route, correlation_id, request, done)
         )
@@ -182,7 +202,7 @@ class Dispatcher:
         route: Route,
         correlation_id: int,
         request: Message,
-        done: asyncio.Future[Any],
+        done: asyncio.Future[Message | None],
     ) -> None:
         if slot.connection.closed:
             done.cancelled() or done.exception()  # looked at, or asyncio complains about it

@@ -8,7 +8,6 @@ the request's, so that a client finds an answer for each thing it asked about.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import response_class
@@ -38,16 +37,14 @@ class ApiError(Exception):
 
 def failure(request: Message, version: int, code: int, message: str | None = None) -> Message:
     """The response of the request's API with `code` wherever it has room for one."""
-    response = response_class(request.API_KEY)
-    answer: Message = _mirror(request, response, response, version, code, message)
-    return answer
+    response = response_class(request.API_KEY)()
+    _fill(request, response, version, code, message)
+    return response
 
 
-def _mirror(
-    asked: Any, shape: type[Struct], owner: type[Message], version: int, code: int, text: str | None
-) -> Any:
-    answer = shape()
-    for name, field in shape.FIELDS.items():
+def _fill(asked: object, answer: Struct, version: int, code: int, text: str | None) -> None:
+    owner = answer.OWNER
+    for name, field in answer.FIELDS.items():
         if version not in field.versions:
             continue
         if name in _CODES:
@@ -57,11 +54,12 @@ def _mirror(
         elif field.kind == "array" and _tells_errors(owner, field.element):
             element = getattr(owner, field.element)
             items = _counterpart(asked, element, version)
-            mirrored = [_mirror(item, element, owner, version, code, text) for item in items]
+            mirrored = [element() for _ in items]
+            for item, entry in zip(items, mirrored, strict=True):
+                _fill(item, entry, version, code, text)
             setattr(answer, name, mirrored)
         elif field.kind != "array":
             _copy(asked, answer, name, field)
-    return answer
 
 
 @cache
@@ -77,7 +75,7 @@ def _tells_errors(owner: type[Message], element: str) -> bool:
     )
 
 
-def _counterpart(asked: Any, element: type[Struct], version: int) -> list[Any]:
+def _counterpart(asked: object, element: type[Struct], version: int) -> list[object]:
     """What in the request the response's list of `element` answers, entry by entry: what is in the
     likest lists, or else in those inside them (AlterReplicaLogDirs lists topics below paths)."""
     lists = [
@@ -95,7 +93,7 @@ def _counterpart(asked: Any, element: type[Struct], version: int) -> list[Any]:
     ]
 
 
-def _likeness(item: Any, element: type[Struct]) -> int:
+def _likeness(item: object, element: type[Struct]) -> int:
     if not isinstance(item, Struct):  # a list of plain names or numbers
         return 1 if _first_of(item, element) else 0
     wanted = {_SAME.get(name, name) for name in element.FIELDS}
@@ -112,7 +110,7 @@ def _names_nothing(element: type[Struct]) -> bool:
     )
 
 
-def _copy(asked: Any, answer: Struct, name: str, field: Field) -> None:
+def _copy(asked: object, answer: Struct, name: str, field: Field) -> None:
     if not isinstance(asked, Struct):
         if name == _first_of(asked, type(answer)):
             setattr(answer, name, asked)
@@ -125,7 +123,7 @@ def _copy(asked: Any, answer: Struct, name: str, field: Field) -> None:
             setattr(answer, name, getattr(asked, given))
 
 
-def _first_of(value: Any, shape: type[Struct]) -> str | None:
+def _first_of(value: object, shape: type[Struct]) -> str | None:
     """The field that a plain value in the request's list goes to: the first of its type."""
     kind = {str: "string", int: "int32"}.get(type(value))
     return next((name for name, field in shape.FIELDS.items() if field.kind == kind), None)

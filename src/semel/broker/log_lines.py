@@ -10,7 +10,7 @@ import json
 import logging
 import sys
 import time
-from typing import Any, TextIO
+from typing import TextIO
 
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("logfmt", "json")
@@ -54,7 +54,7 @@ def _timestamp(seconds: float) -> str:
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{milliseconds:03}Z"
 
 
-def _quoted(value: Any) -> str:
+def _quoted(value: object) -> str:
     text = str(value)
     if text and not any(character in text for character in ' "=\n'):
         return text

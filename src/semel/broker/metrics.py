@@ -10,12 +10,14 @@ import asyncio
 import logging
 import socket
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from semel.broker.coordinators.transaction_counts import LATENCY_BUCKETS_MS, TransactionCounts
 from semel.core.transactions.states import TxnState
 
 if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
     from semel.broker.coordinators.transactions import Transactions
     from semel.broker.server import Broker
 
@@ -84,7 +86,7 @@ class Collector:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    def collect(self) -> Iterator[Any]:
+    def collect(self) -> Iterator[Metric]:
         transactions: Transactions | None = vars(self._broker).get("transactions")
         if transactions is not None:
             yield from _counted(transactions.counts)
@@ -92,7 +94,7 @@ class Collector:
         yield _stable_lag(self._broker)
 
 
-def _counted(counts: TransactionCounts) -> Iterator[Any]:
+def _counted(counts: TransactionCounts) -> Iterator[Metric]:
     from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
     ended = CounterMetricFamily(PREFIX, "Transactions completed", labels=["outcome"])
@@ -123,7 +125,7 @@ def _counted(counts: TransactionCounts) -> Iterator[Any]:
     yield latency
 
 
-def _present(transactions: Transactions, now_ms: int) -> Iterator[Any]:
+def _present(transactions: Transactions, now_ms: int) -> Iterator[Metric]:
     from prometheus_client.core import GaugeMetricFamily
 
     by_state = dict.fromkeys(TxnState, 0)
@@ -147,7 +149,7 @@ def _present(transactions: Transactions, now_ms: int) -> Iterator[Any]:
     yield queued
 
 
-def _stable_lag(broker: Broker) -> Any:
+def _stable_lag(broker: Broker) -> Metric:
     from prometheus_client.core import GaugeMetricFamily
 
     lag = GaugeMetricFamily(

@@ -14,8 +14,8 @@ others. Handlers and coordinators work with both through what is here:
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop, Future, gather
-from collections.abc import Callable, Sequence
-from typing import TypeVar, Union, overload
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar, Union, overload
 
 from semel.store.interface import Ticket
 
@@ -23,6 +23,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 NowOrLater = Union[T, Future[T]]  # noqa: UP007  (mypy takes `T | …` for a value here)
+InTurn = Coroutine[Any, Any, T]
+"""A coroutine: what the same connection sends next is not started before it is done."""
 
 
 @overload

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 from semel.broker.addresses import Address, parse_listener
 from semel.broker.catalog.catalog import Catalog
 from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from semel.broker.descriptors import share_out
 from semel.broker.directory import DataDirectory
 from semel.broker.dispatch import Dispatcher
 from semel.broker.settings.settings import Settings
@@ -55,6 +56,7 @@ class Part(Protocol):
 
 
 P = TypeVar("P", bound=Part)
+T = TypeVar("T")
 
 
 class Broker:
@@ -74,7 +76,7 @@ class Broker:
         *,
         host: str | None = None,
         port: int | None = None,
-        settings: Mapping[str, Any] | None = None,
+        settings: Mapping[str, object] | None = None,
     ) -> None:
         given = dict(settings or {})
         if host is not None or port is not None or "listeners" not in given:
@@ -95,7 +97,10 @@ class Broker:
         self._directory = DataDirectory(self.data)
         self._dispatcher = Dispatcher(self)
         self._listener = Listener(
-            self._dispatcher.receive, ListenerLimits(), self._dispatcher.finish
+            self._dispatcher.receive,
+            ListenerLimits(),
+            self._dispatcher.finish,
+            self._dispatcher.receive_large,
         )
         self._started: list[Part] = []
         self._stopped = False
@@ -108,6 +113,7 @@ class Broker:
             raise RuntimeError("A broker starts once: make a new one on the same directory.")
         self.loop = asyncio.get_running_loop()
         self._directory.lock()
+        self.shares = share_out()
         try:
             self.catalog.open()
             self._start_partitions()
@@ -177,14 +183,14 @@ class Broker:
         self.catalog.close()
         self._directory.unlock()
 
-    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run in the background until done or the broker stops; a failure is logged."""
         task = self.loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._task_done)
         return task
 
-    def _task_done(self, task: asyncio.Task[Any]) -> None:
+    def _task_done(self, task: asyncio.Task[object]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (problem := task.exception()) is not None:
             log.error("a background task failed", exc_info=problem)
@@ -224,8 +230,8 @@ class Broker:
     def _set_limits(self) -> None:
         settings = self.settings
         limits = self._listener.limits
-        limits.max_frame_size = settings["socket.request.max.bytes"]
-        limits.max_connections = settings["max.connections"]
+        limits.set_max_frame_size(settings["socket.request.max.bytes"])
+        limits.max_connections = min(settings["max.connections"], self.shares.connections)
         limits.max_connections_per_address = settings["max.connections.per.ip"]
         limits.max_waiting = settings["queued.max.requests"]
         limits.idle_seconds = settings["connections.max.idle.ms"] / 1000

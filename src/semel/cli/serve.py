@@ -12,6 +12,7 @@ from typing import Any
 
 from semel.broker.addresses import Address
 from semel.broker.catalog.journal import DamagedJournal
+from semel.broker.descriptors import raise_limit
 from semel.broker.directory import DirectoryInUse
 from semel.broker.log_lines import FORMATS, LEVELS, write_lines
 from semel.broker.server import Broker
@@ -47,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     write_lines(arguments.log_level, arguments.log_format)
     try:
+        raise_limit()
         broker = Broker(settings=_settings(arguments))
         with asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(_serve(broker))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from semel.client.consumer.records import ConsumerRecord as ConsumerRecord
     from semel.client.ledger import Ledger as Ledger
     from semel.client.machines.ledger import LedgerEntry as LedgerEntry
-    from semel.client.machines.metadata import Topic as Topic
+    from semel.client.machines.metadata import TopicMetadata as TopicMetadata
     from semel.client.machines.types import GroupMetadata as GroupMetadata
     from semel.client.machines.types import Node as Node
     from semel.client.machines.types import OffsetAndMetadata as OffsetAndMetadata
@@ -76,7 +76,7 @@ _PUBLIC = {
     "RecordMetadata": "semel.client.producer.delivery",
     "RetriableError": "semel.errors",
     "SemelError": "semel.errors",
-    "Topic": "semel.client.machines.metadata",
+    "TopicMetadata": "semel.client.machines.metadata",
     "TopicPartition": "semel.client.machines.types",
     "Transact": "semel.client.transacting",
     "TransactBatch": "semel.client.transacting",

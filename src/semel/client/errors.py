@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 from semel.errors import AbortableError, FatalError, FencedError, RetriableError, SemelError
 from semel.errors import UsageError as UsageError
-from semel.wire.errors import ErrorCode, Kind
+from semel.wire.errors import ErrorCode, ErrorKind
 
 if TYPE_CHECKING:
     from semel.client.machines.transactions import NotAllowed
     from semel.client.machines.types import Failure
 
-_KINDS: dict[Kind, type[SemelError]] = {
-    Kind.RETRIABLE: RetriableError,
-    Kind.ABORTABLE: AbortableError,
-    Kind.FATAL: FatalError,
+_KINDS: dict[ErrorKind, type[SemelError]] = {
+    ErrorKind.RETRIABLE: RetriableError,
+    ErrorKind.ABORTABLE: AbortableError,
+    ErrorKind.FATAL: FatalError,
 }
 
 
-def _kind(kind: Kind, code: ErrorCode) -> type[SemelError]:
-    if kind is Kind.FATAL and code is ErrorCode.PRODUCER_FENCED:
+def _kind(kind: ErrorKind, code: ErrorCode) -> type[SemelError]:
+    if kind is ErrorKind.FATAL and code is ErrorCode.PRODUCER_FENCED:
         return FencedError
     return _KINDS.get(kind, FatalError)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
     from semel.client.cluster import Cluster
-    from semel.client.machines.accumulator import Accumulator, Batch
+    from semel.client.machines.accumulator import Accumulator, ProducerBatch
     from semel.client.machines.types import TopicPartition
 
 
@@ -117,7 +117,7 @@ class ProducerMeter:
         "batches",
         "bytes",
         "commits",
-        "delivery",
+        "deliveries",
         "errors",
         "records",
         "requests",
@@ -139,7 +139,7 @@ class ProducerMeter:
         self.commits = Stopwatch()
         self.errors: Counter[str] = Counter()
 
-    def delivered(self, batch: "Batch", now_ms: float) -> None:
+    def delivered(self, batch: "ProducerBatch", now_ms: float) -> None:
         self.batches += 1
         self.records += batch.count
         self.bytes += len(batch.data or b"")

@@ -19,7 +19,7 @@ _LARGE = (pa.types.is_large_string, pa.types.is_large_binary)
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class BinaryColumn:
     """Variable-length bytes: row i is data[starts[i]:starts[i + 1]], null where its validity bit is
     0.
     """
@@ -30,7 +30,7 @@ class Field:
     bit: int
 
 
-ABSENT = Field(_NO_INTS, _NO_BYTES, _NO_BYTES, 0)
+ABSENT = BinaryColumn(_NO_INTS, _NO_BYTES, _NO_BYTES, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class Headers:
     """Row i has the headers lists[i] … lists[i + 1] of `names` and `values`."""
 
     lists: Array
-    names: Field
-    values: Field
+    names: BinaryColumn
+    values: BinaryColumn
 
 
 NO_HEADERS = Headers(_NO_INTS, ABSENT, ABSENT)
@@ -50,8 +50,8 @@ class Rows:
     """The columns of a table to send; they are those of Spark's Kafka sink."""
 
     count: int
-    keys: Field
-    values: Field
+    keys: BinaryColumn
+    values: BinaryColumn
     headers: Headers
     timestamps: Array
     partitions: Array
@@ -93,7 +93,7 @@ class Rows:
         return sizes
 
 
-def field(array: pa.Array | None) -> Field:
+def field(array: pa.Array | None) -> BinaryColumn:
     if array is None or pa.types.is_null(array.type) or len(array) == 0:
         return ABSENT
     if any(is_type(array.type) for is_type in _SMALL):
@@ -104,7 +104,7 @@ def field(array: pa.Array | None) -> Field:
         raise TypeError(f"expected a string or binary column, got {array.type}")
     valid, starts, data = array.buffers()
     window = np.frombuffer(starts, width)[array.offset : array.offset + len(array) + 1]
-    return Field(
+    return BinaryColumn(
         starts=np.ascontiguousarray(window, np.int64),
         data=_bytes(data),
         valid=_bytes(valid) if array.null_count else _NO_BYTES,
@@ -165,6 +165,8 @@ def _headers(array: pa.Array | None) -> Headers:
     return Headers(lists=lists, names=_filled(names), values=_filled(values))
 
 
-def _filled(array: pa.Array) -> Field:
+def _filled(array: pa.Array) -> BinaryColumn:
     """A header field is indexed by position even when every list is empty."""
-    return field(array) if len(array) else Field(np.zeros(1, np.int64), _NO_BYTES, _NO_BYTES, 0)
+    return (
+        field(array) if len(array) else BinaryColumn(np.zeros(1, np.int64), _NO_BYTES, _NO_BYTES, 0)
+    )

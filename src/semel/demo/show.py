@@ -29,7 +29,7 @@ from semel.demo.audit import Audit
 
 PARTITIONS = 4
 BATCHES = 4
-#: Where a driver dies, and at the how manieth time that it gets there.
+#: Where a driver is killed, and which time: the third time it gets there, for example.
 FIRST_DEATH = ["before commit", 3]
 SECOND_DEATH = ["after commit", 2]
 #: A driver that fails by itself (a machine too busy for Spark's patience) is started again, as any

@@ -4,7 +4,8 @@ Reading: small frames pass through a scratch buffer shared by all connections (t
 parses in one go, so nobody else can touch it meanwhile) and are copied out; a frame that is cut
 off is read straight into its own bytearray. Writing: answers that are ready in one turn of the
 loop leave in one write. Stretches of files go out by `sendfile`. A client that does not read its
-answers is not read from.
+answers is not read from. One that sends many requests at once has some of them started, then the
+others' turn comes: a turn is bounded in requests and in time.
 
 Most often one whole request comes while nothing else is under way, and is answered at once: that
 way, `readable`, is short, for beside busy clients the caches are cold and every line of code costs.
@@ -18,12 +19,11 @@ import logging
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
+from semel.net.host import Host, Waiting
 from semel.net.outbox import FileEnded, Outbox
-from semel.net.watching import Watcher
 
 log = logging.getLogger("semel.net")
 
@@ -37,31 +37,12 @@ LARGEST_SPARE = 1 << 22
 MOST_UNSENT = 1 << 20
 #: Bytes of requests that wait for their answers beyond which no more are started.
 MOST_WAITING = 1 << 25
+#: Requests of one connection that are started in one turn of the loop, and the time after which no
+#: further one is: whoever sends a thousand at once waits for everybody else in between.
+MOST_PER_TURN = 64
+TURN_SECONDS = 0.002
 LINGER_SECONDS = 0.2
 read_length = struct.Struct(">i").unpack_from
-
-
-class Limits(Protocol):
-    max_frame_size: int
-    max_waiting: int
-
-
-class Host(Protocol):
-    """What a connection needs of its listener. The frame that `receive` is given is its own for the
-    length of the call; what shall last longer is copied, or holds a view of the frame. It returns
-    the answer (see `outbox.Frame`), or None if that is given to the connection by somebody, then or
-    later. `finish` follows when all frames read in one go were given, before anything is sent,
-    unless there was but one and it was answered."""
-
-    scratch: bytearray
-    watcher: Watcher
-    spare: bytearray | None
-    receive: Callable[[Connection, bytearray], Any]
-    finish: Callable[[], None]
-
-    @property
-    def limits(self) -> Limits: ...
-    def forget(self, connection: Connection) -> None: ...
 
 
 class Slot:
@@ -94,6 +75,7 @@ class Connection:
         "_held_by",
         "_host",
         "_inbox",
+        "_left_in_turn",
         "_loop",
         "_outbox",
         "_reading",
@@ -101,6 +83,7 @@ class Connection:
         "_request_size",
         "_size",
         "_socket",
+        "_turn_ends",
         "_waiting",
         "_waiting_size",
         "closed",
@@ -110,6 +93,7 @@ class Connection:
         "peer_host",
         "peer_port",
         "state",
+        "waits",
     )
 
     def __init__(
@@ -138,9 +122,12 @@ class Connection:
         self._blocked = False
         self._draining = False
         self._flush_planned = False
+        self._left_in_turn = 0  # so many more requests may be started now …
+        self._turn_ends = 0.0  # … up to this time
         self._at_rest = True  # nothing of all this is under way; found out by `_flush` alone
         self.closed = False
         self.state: Any = None  # whatever the service above wants to remember
+        self.waits: set[Waiting] = set()  # what need not wait longer than the connection lives
 
     # Reading
 
@@ -158,7 +145,7 @@ class Connection:
             self._not_read(problem)
             return None
         (size,) = read_length(scratch)
-        if not 0 < size == count - 4 <= host.limits.max_frame_size:
+        if not 0 < size == count - 4 <= host.limits.short_frame_size:
             self._take_in(count)
             return None
         self.is_active = True
@@ -201,6 +188,7 @@ class Connection:
             return
         self.is_active = True
         self._receiving = True
+        self._begin_turn()
         if self._frame is None:
             self._take_scratch(len(self._carry) + count)
         else:
@@ -288,12 +276,24 @@ class Connection:
 
     def _start(self, frame: bytearray) -> None:
         self._request_size = len(frame)
-        answer = self._host.receive(self, frame)
+        host = self._host
+        is_short = len(frame) <= host.limits.short_frame_size
+        answer = (host.receive if is_short else host.receive_large)(self, frame)
         if answer is not None:
             self.reply(answer)
+        self._left_in_turn -= 1
+        if self._loop.time() > self._turn_ends:
+            self._left_in_turn = 0
+
+    def _begin_turn(self) -> None:
+        self._left_in_turn = MOST_PER_TURN
+        self._turn_ends = self._loop.time() + TURN_SECONDS
 
     def _may_start(self) -> bool:
         """Whether the next request may begin: answers are read, and not too many are open."""
+        return self._left_in_turn > 0 and self._has_room()
+
+    def _has_room(self) -> bool:
         return (
             self._held_by is None
             and self._outbox.size <= MOST_UNSENT
@@ -382,11 +382,16 @@ class Connection:
     def _plan_flush(self) -> None:
         if not self._flush_planned:
             self._flush_planned = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        self._flush_planned = False
+        self._begin_turn()
+        self._flush()
 
     def _flush(self) -> None:
-        """Send what is ready, then start what was held back, as long as the socket takes it."""
-        self._flush_planned = False
+        """Send what is ready, then start what was held back, as long as the socket takes it and the
+        turn lasts."""
         while True:
             while self._outbox.size and not self._blocked and not self.closed:
                 self._send_some()
@@ -395,6 +400,8 @@ class Connection:
             self._start_held()
         if not self._inbox and not self._reading:
             self._resume()
+        elif self._inbox and self._has_room():
+            self._plan_flush()
         if self._draining and self.is_settled:
             self._finish()
         self._at_rest = (
@@ -430,6 +437,7 @@ class Connection:
         self.is_active = True
         self._blocked = False
         self._host.watcher.want(self._socket.fileno(), self._reading, False)
+        self._begin_turn()
         self._flush()
 
     # Back-pressure
@@ -457,4 +465,6 @@ class Connection:
         self._outbox.clear()
         self._inbox.clear()
         self._waiting.clear()
+        for waiting in tuple(self.waits):
+            waiting.abandon()
         self._host.forget(self)

@@ -1,7 +1,8 @@
 """The listening socket: accepts connections within limits, ends idle ones, drains at the end.
 
 What a request means is not known here: `receive(connection, frame)` is called for each, in order,
-and returns the answer, or gives it to the connection (`reply`, or `reserve` and `fill`).
+and returns the answer, or gives it to the connection (`reply`, or `reserve` and `fill`). Large
+frames go to `receive_large`, which may look at them more closely first.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from semel.net.connection import SCRATCH_SIZE, Connection
@@ -22,6 +23,7 @@ log = logging.getLogger("semel.net")
 #: Idle connections are looked for this many times within the idle time.
 SWEEPS_PER_IDLE_TIME = 4
 ACCEPT_AGAIN_SECONDS = 1.0
+SHORT_FRAME = 1 << 16
 
 
 @dataclass(slots=True)
@@ -29,6 +31,7 @@ class ListenerLimits:
     """Limits of a listener; read at each use, so they may change while it runs."""
 
     max_frame_size: int = 100 << 20
+    short_frame_size: int = field(init=False)  # larger ones go to `receive_large`
     max_connections: int = 2**31 - 1
     max_connections_per_address: int = 2**31 - 1
     max_waiting: int = 500
@@ -37,6 +40,13 @@ class ListenerLimits:
     send_buffer: int = -1
     receive_buffer: int = -1
 
+    def __post_init__(self) -> None:
+        self.set_max_frame_size(self.max_frame_size)
+
+    def set_max_frame_size(self, size: int) -> None:
+        self.max_frame_size = size
+        self.short_frame_size = min(size, SHORT_FRAME)
+
 
 class Listener:
     def __init__(
@@ -44,8 +54,10 @@ class Listener:
         receive: Callable[[Connection, bytearray], Any],
         limits: ListenerLimits | None = None,
         finish: Callable[[], None] = lambda: None,
+        receive_large: Callable[[Connection, bytearray], Any] | None = None,
     ) -> None:
         self.receive = receive
+        self.receive_large = receive_large or receive
         self.finish = finish
         self.limits = limits or ListenerLimits()
         self.connections: set[Connection] = set()

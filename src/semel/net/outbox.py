@@ -13,7 +13,7 @@ from typing import Any, Protocol
 SMALLEST_SENDFILE = 1 << 17
 
 
-class Region(Protocol):
+class OutgoingRegion(Protocol):
     """A stretch of a file, or of memory where `fd` is negative."""
 
     fd: int
@@ -23,10 +23,10 @@ class Region(Protocol):
     def __bytes__(self) -> bytes: ...
 
 
-class Frame(Protocol):
+class OutgoingFrame(Protocol):
     """Bytes of an answer and the regions to be spliced in, each at its place in the bytes."""
 
-    regions: list[tuple[int, Region]]
+    regions: list[tuple[int, OutgoingRegion]]
 
     def __len__(self) -> int: ...
 
@@ -105,7 +105,7 @@ class Stretch:
 
     __slots__ = ("_size", "fd", "position", "region")
 
-    def __init__(self, region: Region, done: int = 0) -> None:
+    def __init__(self, region: OutgoingRegion, done: int = 0) -> None:
         self.region = region
         self.fd = region.fd
         self.position = region.position + done

@@ -2,7 +2,7 @@
 
 A batch number alone would lose data: a restored old checkpoint runs other rows under a number that
 was used before. So an entry of the sink also says which query it was and where its sources stood
-(docs/decisions/0008). The decision is pure.
+(docs/decisions/0008-the-ledger.md). The decision is pure.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def _shortened(key: bytes) -> bytes:
     return key if len(key) <= _LONGEST_KEY else b"#" + sha256(key).digest()
 
 
-class Verdict(NamedTuple):
+class BatchRetention(NamedTuple):
     """What is known of a batch before its records are looked at."""
 
     is_dead: bool  # aborted data, or a marker of whose transaction nothing is left
@@ -75,7 +75,9 @@ class Times(NamedTuple):
     delete_retention_ms: int
 
 
-def clean(batch: BatchHeader, verdict: Verdict, latest: OffsetMap, times: Times) -> Buffer | None:
+def clean(
+    batch: BatchHeader, verdict: BatchRetention, latest: OffsetMap, times: Times
+) -> Buffer | None:
     """The batch as it goes into the cleaned segment, or None if nothing of it does."""
     horizon = batch.delete_horizon_ms
     drop_all = verdict.is_dead

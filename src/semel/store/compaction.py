@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from semel.store.cleaning import OffsetMap, Times, Verdict, clean
-from semel.store.dirt import Dirt
+from semel.store.cleanable import LogToClean
+from semel.store.cleaning import BatchRetention, OffsetMap, Times, clean
 from semel.store.disk import DiskLog
 from semel.store.files import OpenFile, write_all
 from semel.store.interface import Buffer
@@ -67,10 +67,10 @@ class Compacted(NamedTuple):
 
 
 def compact(
-    log: DiskLog, policy: Policy, dirt: Dirt, now_ms: int, map_bytes: int = 64 << 20
+    log: DiskLog, policy: Policy, section: LogToClean, now_ms: int, map_bytes: int = 64 << 20
 ) -> Compacted:
     """Compact here and now."""
-    compaction = Compaction(log, policy, dirt, now_ms, map_bytes)
+    compaction = Compaction(log, policy, section, now_ms, map_bytes)
     for step in compaction.steps():
         if step is not None:
             step()
@@ -78,10 +78,10 @@ def compact(
 
 
 async def compact_gently(
-    log: DiskLog, policy: Policy, dirt: Dirt, now_ms: int, map_bytes: int = 64 << 20
+    log: DiskLog, policy: Policy, section: LogToClean, now_ms: int, map_bytes: int = 64 << 20
 ) -> Compacted:
     """Compact in slices of a millisecond, between which the event loop does other things."""
-    compaction = Compaction(log, policy, dirt, now_ms, map_bytes)
+    compaction = Compaction(log, policy, section, now_ms, map_bytes)
     deadline = time.perf_counter() + _SLICE_SECONDS
     for step in compaction.steps():
         if step is not None:
@@ -98,15 +98,15 @@ class Compaction:
     """One round over one log: read the keys of the dirty part, then clean from the beginning."""
 
     def __init__(
-        self, log: DiskLog, policy: Policy, dirt: Dirt, now_ms: int, map_bytes: int
+        self, log: DiskLog, policy: Policy, section: LogToClean, now_ms: int, map_bytes: int
     ) -> None:
         self.log = log
         self.policy = policy
-        self.first_offset = dirt.first_offset
-        self.end_offset = dirt.end_offset
+        self.first_offset = section.first_offset
+        self.end_offset = section.end_offset
         self.times = Times(now_ms, log.config.delete_retention_ms)
         self.latest = OffsetMap(map_bytes)
-        self.result = Compacted(dirt.first_offset, log.size, log.size)
+        self.result = Compacted(section.first_offset, log.size, log.size)
 
     def steps(self) -> Steps:
         """All the work; nothing is lost if it is never finished."""
@@ -144,7 +144,7 @@ class Compaction:
         writer = _Writer(self.log, group[0].base_offset)
         for segment in group:
             for batch in _batches(segment):
-                verdict = Verdict(
+                verdict = BatchRetention(
                     tracker.is_dead(batch),
                     # The end of the round keeps its last offset, or the log would forget it.
                     self.policy.is_needed(batch) or batch.next_offset == self.end_offset,
@@ -158,7 +158,9 @@ class Compaction:
         if self.log.replace(group, writer.segment, side_files):
             self.policy.replaced(group[0].base_offset, group[-1].next_offset, side_files)
 
-    def _clean_batch(self, batch: BatchHeader, verdict: Verdict, cleaned: list[Buffer]) -> None:
+    def _clean_batch(
+        self, batch: BatchHeader, verdict: BatchRetention, cleaned: list[Buffer]
+    ) -> None:
         data = clean(batch, verdict, self.latest, self.times)
         if data is not None:
             cleaned.append(data)

@@ -4,6 +4,7 @@
 `Handle` is a file opened when first used; `FilePool` bounds how many are open at once.
 """
 
+import errno
 import os
 import shutil
 from collections import deque
@@ -104,6 +105,10 @@ class Evictable(Protocol):
     used: bool
 
 
+#: A pool that was told that there are no descriptors left keeps at least so many.
+LEAST_OPEN = 16
+
+
 class FilePool:
     """Keeps at most `capacity` handles open; one used since the last look gets a second chance."""
 
@@ -115,8 +120,22 @@ class FilePool:
     def __len__(self) -> int:
         return sum(handle.file is not None for handle in self._open)
 
+    def open(self, how: Callable[[str], int], path: str) -> OpenFile:
+        """Open a file; if the process has no descriptor left, others of ours are closed for it."""
+        try:
+            return OpenFile(how(path))
+        except OSError as problem:
+            if problem.errno not in (errno.EMFILE, errno.ENFILE) or not self._open:
+                raise
+        self.capacity = max(LEAST_OPEN, len(self) // 2)
+        self._make_room(None)
+        return OpenFile(how(path))
+
     def opened(self, handle: Evictable) -> None:
         self._open.append(handle)
+        self._make_room(handle)
+
+    def _make_room(self, handle: Evictable | None) -> None:
         chances = len(self._open)
         while len(self._open) > self.capacity:
             oldest = self._open.popleft()
@@ -147,13 +166,13 @@ class Handle:
         file = self.file
         if file is None:
             # Never creates: a log that vanished must fail loudly, not come back empty.
-            file = self.file = OpenFile(self.pool.files.open_existing(self.path))
+            file = self.file = self.pool.open(self.pool.files.open_existing, self.path)
             self.pool.opened(self)
         return file
 
     def create(self) -> OpenFile:
         """Open the file whether it is there or not."""
-        self.file = OpenFile(self.pool.files.open(self.path))
+        self.file = self.pool.open(self.pool.files.open, self.path)
         self.pool.opened(self)
         return self.file
 

@@ -14,14 +14,19 @@ class ProtocolError(Exception):
     """Bytes that do not follow the protocol. The only exception that reading bytes may raise."""
 
 
-class Kind(Enum):
+class ErrorKind(Enum):
     NONE = "none"
     RETRIABLE = "retriable"
     ABORTABLE = "abortable"
     FATAL = "fatal"
 
 
-_NONE, _RETRY, _ABORT, _FATAL = Kind.NONE, Kind.RETRIABLE, Kind.ABORTABLE, Kind.FATAL
+_NONE, _RETRY, _ABORT, _FATAL = (
+    ErrorKind.NONE,
+    ErrorKind.RETRIABLE,
+    ErrorKind.ABORTABLE,
+    ErrorKind.FATAL,
+)
 
 # Advice that many codes share.
 _AGAIN = "Send it again after a short wait; clients do this by themselves."
@@ -41,11 +46,11 @@ _RESTART = "Close this producer; start a new one only if this process is meant t
 class ErrorCode(IntEnum):
     """A Kafka error code. `ErrorCode(90).kind`, `.meaning` and `.advice` explain it."""
 
-    kind: Kind
+    kind: ErrorKind
     meaning: str
     advice: str
 
-    def __new__(cls, code: int, kind: Kind, meaning: str, advice: str) -> "ErrorCode":
+    def __new__(cls, code: int, kind: ErrorKind, meaning: str, advice: str) -> "ErrorCode":
         member = int.__new__(cls, code)
         member._value_ = code
         member.kind = kind
@@ -63,7 +68,7 @@ class ErrorCode(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        return self.kind is Kind.RETRIABLE
+        return self.kind is ErrorKind.RETRIABLE
 
     # fmt: off
     UNKNOWN_SERVER_ERROR = -1, _FATAL, "the broker failed in a way it did not foresee", _OPERATOR

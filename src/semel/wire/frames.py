@@ -19,7 +19,7 @@ from semel.wire.errors import ProtocolError
 from semel.wire.messages import request_class, response_class
 from semel.wire.primitives import Buffer, skip_tags
 from semel.wire.schema import Message
-from semel.wire.schema.compile_decode import compile_reader
+from semel.wire.schema.compile_decode import compile_checker, compile_reader
 from semel.wire.schema.compile_encode import compile_writer
 
 _API_VERSIONS = 18
@@ -141,6 +141,15 @@ def request_reader(api_key: int, version: int) -> Callable[[bytearray, int], Mes
     message_class = request_class(api_key)
     message_class.require(version)
     return compile_reader(message_class, version)
+
+
+@cache
+def request_checker(api_key: int, version: int) -> Callable[[bytearray, int, int], None]:
+    """`check(frame, position, most)` of one API and version: refuses a request with too many
+    elements (ProtocolError), for frames large enough to have them."""
+    message_class = request_class(api_key)
+    message_class.require(version)
+    return compile_checker(message_class, version)
 
 
 @cache

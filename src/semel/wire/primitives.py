@@ -101,6 +101,40 @@ class Spans(dict[int, range]):
         return range(length - self._above)
 
 
+class Budget:
+    """How many elements of arrays, and tagged fields, one message may still have.
+
+    What a few bytes of a frame can ask for costs us much more than them: an empty string is one
+    byte, and an object here. Whoever reads large frames counts.
+    """
+
+    __slots__ = ("left", "most")
+
+    def __init__(self) -> None:
+        self.most = self.left = 0
+
+    def take(self, count: int) -> None:
+        self.left -= count
+        if self.left < 0:
+            raise ProtocolError(f"more than {self.most} elements in one request")
+
+    def skip_tags(self, buffer: Buffer, position: int) -> int:
+        self.take(read_uvarint(buffer, position)[0])
+        return skip_tags(buffer, position)
+
+
+class CountedSpans:
+    """`Spans` that take each loop out of a budget."""
+
+    def __init__(self, above: int, budget: Budget) -> None:
+        self._above = above
+        self.take = budget.take
+
+    def __getitem__(self, length: int) -> range:
+        self.take(length - self._above)
+        return range(length - self._above)
+
+
 def skip_tags(buffer: Buffer, position: int) -> int:
     """The position after a tag section of which nothing is known.
 

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.support.groups.subscriptions import write_subscription
 
-from semel.core.groups.classic import embedded
 from semel.wire.messages.create_topics import CreateTopicsRequest
 from semel.wire.messages.join_group import JoinGroupRequest
 from semel.wire.messages.offset_commit import OffsetCommitRequest
@@ -31,7 +31,7 @@ class Speaker:
 
     def join_request(self, group: str = "g", member: str = "", **fields: Any) -> JoinGroupRequest:
         protocol = JoinGroupRequest.JoinGroupRequestProtocol(
-            name="range", metadata=embedded.write_subscription(["t"])
+            name="range", metadata=write_subscription(["t"])
         )
         given = {
             "session_timeout_ms": 10_000,

@@ -197,7 +197,8 @@ async def test_requests_during_a_reload_are_told_to_wait_and_heartbeats_are_not_
     await speak.create("t")
     await speak.commit(5)
     shard = broker.groups.shards[partition_of("g", 50)]
-    shard.unload(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    shard.unload()
+    next(shard.load_steps())
     broker.groups._loader._loading.add(shard)
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert await speak.commit(6) == loading
@@ -207,6 +208,23 @@ async def test_requests_during_a_reload_are_told_to_wait_and_heartbeats_are_not_
     assert (await speak.ask(ListGroupsRequest(), 5)).error_code == loading
     broker.groups._loader._loading.discard(shard)
     assert (await speak.fetch()).committed_offset == 5
+
+
+async def test_a_setting_that_changes_while_a_coordinator_is_loaded_counts(broker, speak):
+    await speak.create("t")
+    await speak.commit(5)
+    await speak.commit(6)
+    shard = broker.groups.shards[partition_of("g", 50)]
+    shard.unload()
+    steps = shard.load_steps()
+    next(steps)
+    broker.settings.change({"message.max.bytes": "10"}, {})
+    for _ in steps:
+        pass
+    refused = await speak.sync(await speak.join())
+    assert refused.error_code == ErrorCode.UNKNOWN_SERVER_ERROR, "no assignment is that small"
+    broker.settings.change({}, {})
+    assert (await speak.sync(await speak.join())).error_code == 0
 
 
 async def test_a_failing_disk_sends_everybody_away_and_comes_back_with_what_was_heard(

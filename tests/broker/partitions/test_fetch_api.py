@@ -191,6 +191,21 @@ def test_deleting_the_topic_ends_the_wait(broker, talk, new_fetch, in_loop):
     assert name_of(data) == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
+def test_nothing_waits_for_a_client_that_has_gone(broker, talk, new_fetch, new_talk, in_loop):
+    talk.create("t")
+    waiters = lambda: len(broker.partitions.find("t", 0).waiters)  # noqa: E731
+    timers = lambda: len(broker.loop._scheduled)  # noqa: E731
+    before = in_loop(broker, timers)
+    with new_talk(broker.bootstrap_servers) as gone:
+        for _ in range(50):
+            gone.tell(new_fetch("t", 0, max_wait_ms=2**31 - 1), 12)
+        while in_loop(broker, waiters) < 50:
+            pass
+    while in_loop(broker, waiters):
+        pass
+    assert in_loop(broker, lambda: sum(not t.cancelled() for t in broker.loop._scheduled)) <= before
+
+
 def test_one_request_that_writes_everywhere_is_read_in_one_answer(
     broker, talk, build_batch, new_talk, decode_records
 ):

@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from semel.broker.coordinators.marker_channel import WireChannel
-from semel.broker.coordinators.marker_sender import GONE, NOWHERE, Debt, MarkerSender
+from semel.broker.coordinators.marker_sender import GONE, NOWHERE, MarkerSender, PendingCompleteTxn
 from semel.core.transactions.commands import WriteMarkers
 from semel.core.transactions.states import TxnState
 from semel.core.transactions.transaction import Transaction
@@ -114,13 +114,13 @@ async def scripted():
         server.close()
 
 
-def debt(order, still=lambda: True):
-    paid = asyncio.get_running_loop().create_future()
-    return Debt(order, 5, still, paid.set_result), paid
+def pending(order, still=lambda: True):
+    complete = asyncio.get_running_loop().create_future()
+    return PendingCompleteTxn(order, 5, still, complete.set_result), complete
 
 
-def send(sender, debt):
-    sender.send(debt, sender.write(debt.owed.order.prepared, 5))
+def send(sender, pending):
+    sender.send(pending, sender.write(pending.progress.order.prepared, 5))
 
 
 async def test_a_second_broker_writes_the_markers(start_broker, tmp_path):
@@ -135,10 +135,10 @@ async def test_a_second_broker_writes_the_markers(start_broker, tmp_path):
         leader_of=lambda topic, index: 2,
         open_channel=lambda broker_id: WireChannel("127.0.0.1", leader.port, "semel-1"),
     )
-    owed, paid = debt(order(A, B))
-    send(sender, owed)
+    txn, complete = pending(order(A, B))
+    send(sender, txn)
     assert sender.queued == {"2": 2}
-    await paid
+    await complete
     for partition in leader.partitions.of("t"):
         assert partition.last_stable_offset == 2
         assert partition.state.producers.get(7).epoch == 1
@@ -161,14 +161,14 @@ def open_transaction(partition, producer_id, epoch):
 async def test_markers_that_queue_up_while_a_request_is_out_leave_in_one(broker, scripted, until):
     sender, peer = await scripted(broker)
     peer.hold.clear()
-    first, first_paid = debt(order(A, producer_id=1))
+    first, first_complete = pending(order(A, producer_id=1))
     send(sender, first)
-    others = [debt(order(A, B, producer_id=number)) for number in (2, 3, 4)]
+    others = [pending(order(A, B, producer_id=number)) for number in (2, 3, 4)]
     await until(lambda: peer.requests)
     for other, _ in others:
         send(sender, other)
     peer.hold.set()
-    await asyncio.gather(first_paid, *(paid for _, paid in others))
+    await asyncio.gather(first_complete, *(complete for _, complete in others))
     assert [len(request.markers) for request in peer.requests] == [1, 3]
     marker = peer.requests[1].markers[0]
     assert (marker.coordinator_epoch, marker.transaction_version) == (5, 2)
@@ -188,56 +188,56 @@ async def test_markers_that_queue_up_while_a_request_is_out_leave_in_one(broker,
 )
 async def test_what_may_pass_is_looked_up_and_sent_again(broker, scripted, answer):
     sender, peer = await scripted(broker, answer)
-    owed, paid = debt(order(A, B))
-    send(sender, owed)
-    await paid
+    txn, complete = pending(order(A, B))
+    send(sender, txn)
+    await complete
     assert peer.sent == [[A, B], [A]]
 
 
 async def test_a_lost_connection_is_opened_again(broker, scripted):
     sender, peer = await scripted(broker, "hang up")
-    owed, paid = debt(order(A, B))
-    send(sender, owed)
-    await paid
+    txn, complete = pending(order(A, B))
+    send(sender, txn)
+    await complete
     assert peer.sent == [[A, B], [A, B]]
 
 
 @pytest.mark.parametrize("error", [E.UNSUPPORTED_VERSION, E.UNSUPPORTED_FOR_MESSAGE_FORMAT])
 async def test_a_partition_without_transactions_is_dropped(broker, scripted, error):
     sender, peer = await scripted(broker, {A: error})
-    owed, paid = debt(order(A, B))
-    send(sender, owed)
-    await paid
+    txn, complete = pending(order(A, B))
+    send(sender, txn)
+    await complete
     assert peer.sent == [[A, B]]
 
 
 @pytest.mark.parametrize("error", [E.INVALID_PRODUCER_EPOCH, E.TRANSACTION_COORDINATOR_FENCED])
 async def test_a_newer_epoch_ends_the_sending(broker, scripted, until, error):
     sender, _ = await scripted(broker, {A: error})
-    owed, paid = debt(order(A, B))
-    send(sender, owed)
-    await until(lambda: owed.owed.cancelled)
-    assert not paid.done()
+    txn, complete = pending(order(A, B))
+    send(sender, txn)
+    await until(lambda: txn.progress.cancelled)
+    assert not complete.done()
     assert sender.queued == {}
 
 
 async def test_what_cannot_be_is_logged_loudly_and_pays_nothing(broker, scripted, until, caplog):
     sender, _ = await scripted(broker, {A: E.CORRUPT_MESSAGE})
-    owed, paid = debt(order(A, B))
-    send(sender, owed)
+    txn, complete = pending(order(A, B))
+    send(sender, txn)
     await until(lambda: any(record.levelname == "ERROR" for record in caplog.records))
-    assert not paid.done()
+    assert not complete.done()
 
 
 async def test_a_coordinator_that_lost_its_partition_stops_sending(broker, scripted, until):
     sender, peer = await scripted(broker, "hang up")
     still = [True]
-    owed, paid = debt(order(A), still=lambda: still[0])
-    send(sender, owed)
+    txn, complete = pending(order(A), still=lambda: still[0])
+    send(sender, txn)
     await until(lambda: sender.queued == {"unknown": 1})
     still[0] = False
     await until(lambda: sender.queued == {})
-    assert not paid.done()
+    assert not complete.done()
     assert len(peer.requests) == 1
 
 
@@ -245,19 +245,19 @@ async def test_an_unknown_leader_is_looked_up_until_it_is_known(broker, scripted
     sender, peer = await scripted(broker)
     places = [NOWHERE, NOWHERE]
     sender.leader_of = lambda topic, index: places.pop() if places else 2
-    owed, paid = debt(order(A))
-    send(sender, owed)
+    txn, complete = pending(order(A))
+    send(sender, txn)
     assert sender.queued == {"unknown": 1}
-    await paid
+    await complete
     assert peer.sent == [[A]]
 
 
-async def test_a_topic_that_is_gone_is_owed_nothing(broker, scripted):
+async def test_a_topic_that_is_gone_needs_no_marker(broker, scripted):
     sender, peer = await scripted(broker)
     sender.leader_of = lambda topic, index: GONE if index == 0 else 2
-    owed, paid = debt(order(A, B))
-    send(sender, owed)
-    await paid
+    txn, complete = pending(order(A, B))
+    send(sender, txn)
+    await complete
     assert peer.sent == [[B]]
 
 
@@ -267,8 +267,8 @@ async def test_markers_led_here_are_written_before_send_returns(broker):
         open_transaction(partition, producer_id=7, epoch=0)
     sender = MarkerSender(broker)
     reports = count()
-    owed = Debt(order(A, B), 5, lambda: True, lambda order: next(reports))
-    send(sender, owed)
-    assert owed.settled
+    txn = PendingCompleteTxn(order(A, B), 5, lambda: True, lambda order: next(reports))
+    send(sender, txn)
+    assert txn.settled
     assert next(reports) == 1
     assert [partition.last_stable_offset for partition in broker.partitions.of("t")] == [2, 2]

@@ -4,25 +4,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semel.client.machines.accumulator import Accumulator, Batch, Limits
-from semel.client.machines.delivery import Outcome, judge_produce
+from semel.client.machines.accumulator import Accumulator, AccumulatorLimits, ProducerBatch
+from semel.client.machines.delivery import ProduceVerdict, judge_produce
 from semel.client.machines.patience import Backoff, Deadline
 from semel.client.machines.types import Failure, ProducerIdentity, TopicPartition
 from semel.wire.batches import BatchBuilder, header_at, records_of
 from semel.wire.errors import ErrorCode as E
-from semel.wire.errors import Kind
+from semel.wire.errors import ErrorKind
 
 P, Q = TopicPartition("t", 0), TopicPartition("t", 1)
 ME, ME_LATER = ProducerIdentity(7, 0), ProducerIdentity(7, 1)
-LOST = Failure(Kind.RETRIABLE, "lost")
+LOST = Failure(ErrorKind.RETRIABLE, "lost")
 
 
 def small(**more: float) -> Accumulator:
     """Two records of this test fill a batch."""
-    return Accumulator(Limits(**{"batch_size": 95, "linger_ms": 0.0} | more))
+    return Accumulator(AccumulatorLimits(**{"batch_size": 95, "linger_ms": 0.0} | more))
 
 
-def fill(accumulator: Accumulator, count: int, partition: TopicPartition = P) -> list[Batch]:
+def fill(
+    accumulator: Accumulator, count: int, partition: TopicPartition = P
+) -> list[ProducerBatch]:
     batches = [
         accumulator.append(accumulator.queue_of(partition), None, b"%d" % number, 0, (), 20, 0)[0]
         for number in range(count)
@@ -32,19 +34,19 @@ def fill(accumulator: Accumulator, count: int, partition: TopicPartition = P) ->
 
 def take(
     accumulator: Accumulator, who: ProducerIdentity = ME, at: TopicPartition = P
-) -> Batch | None:
+) -> ProducerBatch | None:
     """From a partition that many batches may be on their way to at once."""
     queue = accumulator.queues[at]
     return accumulator.take(queue, who, idempotent=True, transactional=False, begins_at_zero=True)
 
 
-def taken(accumulator: Accumulator, who: ProducerIdentity = ME) -> Batch:
+def taken(accumulator: Accumulator, who: ProducerIdentity = ME) -> ProducerBatch:
     batch = take(accumulator, who)
     assert batch is not None
     return batch
 
 
-def sequence(batch: Batch) -> int:
+def sequence(batch: ProducerBatch) -> int:
     assert batch.data is not None
     return header_at(batch.data).base_sequence
 
@@ -63,7 +65,7 @@ def test_the_first_batch_of_a_producer_is_accepted_before_others_follow() -> Non
     fill(accumulator, 6)
     queue = accumulator.queues[P]
 
-    def next_batch(who: ProducerIdentity = ME) -> Batch | None:
+    def next_batch(who: ProducerIdentity = ME) -> ProducerBatch | None:
         return accumulator.take(queue, who, idempotent=True, transactional=False)
 
     first = next_batch()
@@ -196,7 +198,7 @@ def test_an_abort_drops_what_is_not_in_flight_and_says_if_some_may_be_written() 
 
 
 def test_a_batch_too_large_is_split_and_keeps_its_sequences() -> None:
-    accumulator = Accumulator(Limits(linger_ms=0.0))
+    accumulator = Accumulator(AccumulatorLimits(linger_ms=0.0))
     fill(accumulator, 5)
     batch = taken(accumulator)
     assert accumulator.split(batch, 0)
@@ -213,7 +215,7 @@ def test_a_batch_too_large_is_split_and_keeps_its_sequences() -> None:
 
 
 def test_a_batch_made_elsewhere_goes_behind_what_was_appended_before() -> None:
-    accumulator = Accumulator(Limits(linger_ms=0.0))
+    accumulator = Accumulator(AccumulatorLimits(linger_ms=0.0))
     (open_batch,) = fill(accumulator, 3)
     builder = BatchBuilder()
     builder.append(None, b"made elsewhere", 0)
@@ -225,7 +227,7 @@ def test_a_batch_made_elsewhere_goes_behind_what_was_appended_before() -> None:
 
 
 def test_what_is_settled_keeps_no_records() -> None:
-    accumulator = Accumulator(Limits(linger_ms=0.0))
+    accumulator = Accumulator(AccumulatorLimits(linger_ms=0.0))
     fill(accumulator, 3)
     batch = taken(accumulator)
     accumulator.accepted(batch, 7, -1)
@@ -234,7 +236,7 @@ def test_what_is_settled_keeps_no_records() -> None:
 
 
 def test_a_single_record_cannot_be_split() -> None:
-    accumulator = Accumulator(Limits(linger_ms=0.0))
+    accumulator = Accumulator(AccumulatorLimits(linger_ms=0.0))
     fill(accumulator, 1)
     assert not accumulator.split(taken(accumulator), 0)
 
@@ -276,7 +278,7 @@ def test_whatever_happens_the_log_gets_every_record_in_order(steps: list[str], d
 # What an answer means
 
 
-def judged(code: E, **more: bool | int) -> Outcome:
+def judged(code: E, **more: bool | int) -> ProduceVerdict:
     usual = {
         "is_oldest": True, "records": 2, "transactional": False, "idempotent": True,
         "expired": False,
@@ -287,22 +289,22 @@ def judged(code: E, **more: bool | int) -> Outcome:
 @pytest.mark.parametrize(
     ("code", "more", "outcome"),
     [
-        (E.NONE, {}, Outcome.ACCEPTED),
-        (E.DUPLICATE_SEQUENCE_NUMBER, {}, Outcome.ACCEPTED),
-        (E.NETWORK_EXCEPTION, {}, Outcome.AGAIN),
-        (E.NOT_LEADER_OR_FOLLOWER, {}, Outcome.AGAIN),
-        (E.NOT_LEADER_OR_FOLLOWER, {"expired": True}, Outcome.GIVE_UP),
-        (E.MESSAGE_TOO_LARGE, {}, Outcome.SPLIT),
-        (E.MESSAGE_TOO_LARGE, {"records": 1}, Outcome.GIVE_UP),
-        (E.OUT_OF_ORDER_SEQUENCE_NUMBER, {"is_oldest": False}, Outcome.AGAIN),
-        (E.OUT_OF_ORDER_SEQUENCE_NUMBER, {}, Outcome.RENUMBER),
-        (E.OUT_OF_ORDER_SEQUENCE_NUMBER, {"transactional": True}, Outcome.GIVE_UP),
-        (E.UNKNOWN_PRODUCER_ID, {}, Outcome.RENUMBER),
-        (E.INVALID_PRODUCER_EPOCH, {"transactional": True}, Outcome.GIVE_UP),
-        (E.TOPIC_AUTHORIZATION_FAILED, {}, Outcome.GIVE_UP),
+        (E.NONE, {}, ProduceVerdict.ACCEPTED),
+        (E.DUPLICATE_SEQUENCE_NUMBER, {}, ProduceVerdict.ACCEPTED),
+        (E.NETWORK_EXCEPTION, {}, ProduceVerdict.AGAIN),
+        (E.NOT_LEADER_OR_FOLLOWER, {}, ProduceVerdict.AGAIN),
+        (E.NOT_LEADER_OR_FOLLOWER, {"expired": True}, ProduceVerdict.GIVE_UP),
+        (E.MESSAGE_TOO_LARGE, {}, ProduceVerdict.SPLIT),
+        (E.MESSAGE_TOO_LARGE, {"records": 1}, ProduceVerdict.GIVE_UP),
+        (E.OUT_OF_ORDER_SEQUENCE_NUMBER, {"is_oldest": False}, ProduceVerdict.AGAIN),
+        (E.OUT_OF_ORDER_SEQUENCE_NUMBER, {}, ProduceVerdict.RENUMBER),
+        (E.OUT_OF_ORDER_SEQUENCE_NUMBER, {"transactional": True}, ProduceVerdict.GIVE_UP),
+        (E.UNKNOWN_PRODUCER_ID, {}, ProduceVerdict.RENUMBER),
+        (E.INVALID_PRODUCER_EPOCH, {"transactional": True}, ProduceVerdict.GIVE_UP),
+        (E.TOPIC_AUTHORIZATION_FAILED, {}, ProduceVerdict.GIVE_UP),
     ],
 )
-def test_a_produce_answer_leads_to(code: E, more: dict[str, bool], outcome: Outcome) -> None:
+def test_a_produce_answer_leads_to(code: E, more: dict[str, bool], outcome: ProduceVerdict) -> None:
     assert judged(code, **more) is outcome
 
 

@@ -13,7 +13,7 @@ from semel.client.machines.consumer_membership import (
     TopicIdPartition,
 )
 from semel.client.machines.membership import Next
-from semel.client.machines.metadata import Topic
+from semel.client.machines.metadata import TopicMetadata
 from semel.client.machines.subscription import Subscription
 from semel.client.machines.types import GroupMetadata
 from semel.wire.errors import ErrorCode as E
@@ -232,6 +232,6 @@ def test_who_has_left_commits_as_nobody_and_may_come_back() -> None:
 
 
 def test_a_pattern_means_whole_names_and_no_internal_topics() -> None:
-    known = [Topic("ab"), Topic("abc"), Topic("__ab", is_internal=True)]
+    known = [TopicMetadata("ab"), TopicMetadata("abc"), TopicMetadata("__ab", is_internal=True)]
     assert Subscription(pattern=".*ab").matching(known) == {"ab"}
     assert Subscription(frozenset({"x"})).matching(known) == {"x"}

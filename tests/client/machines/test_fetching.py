@@ -5,12 +5,12 @@ from uuid import UUID
 from semel.client.machines.fetching import (
     EARLIEST,
     Aborted,
-    EpochEnd,
+    EpochEndOffset,
     FetchSession,
-    PartitionState,
+    PartitionFetch,
     Remedy,
+    TopicPartitionState,
     Truncation,
-    Wanted,
     end_of,
     look_for_truncation,
     remedy_for,
@@ -86,11 +86,11 @@ def test_what_is_skipped_is_read_and_not_fetched_again() -> None:
 
 def test_a_session_names_only_what_changed() -> None:
     session = FetchSession()
-    first = {P: Wanted(0, 0, -1, 100), Q: Wanted(0, 0, -1, 100)}
+    first = {P: PartitionFetch(0, 0, -1, 100), Q: PartitionFetch(0, 0, -1, 100)}
     assert session.build(first) == (first, [])
     session.answered(77)
     assert (session.session_id, session.epoch) == (77, 1)
-    moved = {P: Wanted(5, 0, -1, 100)}
+    moved = {P: PartitionFetch(5, 0, -1, 100)}
     assert session.build(moved) == (moved, [Q])
     session.answered(77)
     assert session.build(moved) == ({}, [])
@@ -102,7 +102,7 @@ def test_a_session_names_only_what_changed() -> None:
 
 def test_a_broker_without_sessions_gets_full_fetches() -> None:
     session = FetchSession()
-    wanted = {P: Wanted(0, 0, -1, 100)}
+    wanted = {P: PartitionFetch(0, 0, -1, 100)}
     session.build(wanted)
     session.answered(0)
     assert session.build(wanted) == (wanted, [])
@@ -111,10 +111,13 @@ def test_a_broker_without_sessions_gets_full_fetches() -> None:
 
 def test_an_unanswered_fetch_does_not_change_what_the_broker_is_thought_to_know() -> None:
     session = FetchSession()
-    session.build({P: Wanted(0, 0, -1, 100)})
+    session.build({P: PartitionFetch(0, 0, -1, 100)})
     session.answered(1)
-    session.build({P: Wanted(9, 0, -1, 100)})
-    assert session.build({P: Wanted(9, 0, -1, 100)}) == ({P: Wanted(9, 0, -1, 100)}, [])
+    session.build({P: PartitionFetch(9, 0, -1, 100)})
+    assert session.build({P: PartitionFetch(9, 0, -1, 100)}) == (
+        {P: PartitionFetch(9, 0, -1, 100)},
+        [],
+    )
 
 
 def test_errors_of_a_fetch_have_their_remedies() -> None:
@@ -125,7 +128,7 @@ def test_errors_of_a_fetch_have_their_remedies() -> None:
 
 
 def test_a_partition_is_fetched_only_with_a_position() -> None:
-    state = PartitionState(P)
+    state = TopicPartitionState(P)
     assert not state.is_fetchable
     state.seek(5)
     assert state.is_fetchable
@@ -137,23 +140,23 @@ def test_a_partition_is_fetched_only_with_a_position() -> None:
 
 
 def test_a_position_is_doubted_when_another_leader_has_the_log() -> None:
-    state = PartitionState(P)
+    state = TopicPartitionState(P)
     assert not state.is_doubtful(3)  # there is no position
     state.seek(5)
     assert not state.is_doubtful(3)  # nor an epoch to ask by
     state.seek(5, leader_epoch=2)
     assert not state.is_doubtful(-1)  # the broker tells no epochs
     assert state.is_doubtful(3)
-    assert look_for_truncation(state, EpochEnd(2, 5), asked_of=3) is None
+    assert look_for_truncation(state, EpochEndOffset(2, 5), asked_of=3) is None
     assert not state.is_doubtful(3)
     assert state.is_doubtful(4)
 
 
 def test_a_log_that_ends_before_the_position_was_truncated() -> None:
-    state = PartitionState(P)
+    state = TopicPartitionState(P)
     state.seek(5, leader_epoch=2)
-    assert look_for_truncation(state, EpochEnd(1, 4), asked_of=3) == Truncation(P, 5, 4)
-    assert look_for_truncation(state, EpochEnd(-1, -1), asked_of=3) == Truncation(P, 5, None)
+    assert look_for_truncation(state, EpochEndOffset(1, 4), asked_of=3) == Truncation(P, 5, 4)
+    assert look_for_truncation(state, EpochEndOffset(-1, -1), asked_of=3) == Truncation(P, 5, None)
     assert state.is_doubtful(3)
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semel.client.machines.assignors import ASSIGNORS, Member
-from semel.client.machines.membership import GroupSettings, Membership, Next
+from semel.client.machines.membership import ClassicMemberSettings, Membership, Next
 from semel.client.machines.types import TopicPartition
 from semel.wire.errors import ErrorCode as E
 from semel.wire.messages.join_group import JoinGroupResponse
@@ -87,7 +87,7 @@ def test_range_gives_neighbours_to_the_same_member_and_the_first_get_more() -> N
 
 
 def member(*strategies: str) -> Membership:
-    membership = Membership(GroupSettings("g", strategies=strategies or ("range",)))
+    membership = Membership(ClassicMemberSettings("g", strategies=strategies or ("range",)))
     membership.subscribe(["a"])
     return membership
 
@@ -161,4 +161,4 @@ def test_a_cooperative_member_that_gives_something_up_tells_the_group() -> None:
 
 def test_an_unknown_strategy_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="unknown partition_assignment_strategy fair"):
-        Membership(GroupSettings("g", strategies=("fair",)))
+        Membership(ClassicMemberSettings("g", strategies=("fair",)))

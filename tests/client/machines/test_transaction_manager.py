@@ -14,7 +14,7 @@ from semel.client.machines.types import (
     TopicPartition,
 )
 from semel.wire.errors import ErrorCode as E
-from semel.wire.errors import Kind
+from semel.wire.errors import ErrorKind
 from semel.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from semel.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -110,7 +110,7 @@ class Story:
         return self
 
 
-def failed(pending: Pending, kind: Kind) -> bool:
+def failed(pending: Pending, kind: ErrorKind) -> bool:
     return pending.settled and pending.failure is not None and pending.failure.kind is kind
 
 
@@ -328,7 +328,7 @@ def test_a_topic_that_may_not_be_written_to_is_abortable_and_the_producer_goes_o
     with pytest.raises(NotAllowed, match=r"b-1 was not added.*not allowed to use this topic") as no:
         manager.commit()
     assert no.value.failure is not None
-    assert no.value.failure.kind is Kind.ABORTABLE
+    assert no.value.failure.kind is ErrorKind.ABORTABLE
     abort = manager.abort()
     story.expect_nothing()
     assert abort.settled
@@ -345,7 +345,7 @@ def test_a_group_that_moved_on_makes_the_transaction_abortable(code: E) -> None:
     pending = story.manager.send_offsets(OFFSETS, GROUP)
     story.expect(FindCoordinatorRequest, found())
     story.expect(TxnOffsetCommitRequest, offsets_committed(code))
-    assert failed(pending, Kind.ABORTABLE)
+    assert failed(pending, ErrorKind.ABORTABLE)
     story.manager.abort()
     story.expect(EndTxnRequest, EndTxnResponse(producer_id=5, producer_epoch=1))
     assert story.manager.state is State.READY
@@ -355,7 +355,7 @@ def test_a_failed_batch_under_version_1_bumps_the_epoch_after_the_abort() -> Non
     story = Story().in_transaction(A)
     manager = story.manager
     manager.take_sequence_reset()
-    manager.batch_failed(Failure(Kind.FATAL, "timed out", E.REQUEST_TIMED_OUT))
+    manager.batch_failed(Failure(ErrorKind.FATAL, "timed out", E.REQUEST_TIMED_OUT))
     assert manager.state is State.ABORTABLE_ERROR
     abort = manager.abort()
     story.expect_nothing(unsettled=True)
@@ -371,7 +371,7 @@ def test_a_failed_batch_under_version_1_bumps_the_epoch_after_the_abort() -> Non
 
 def test_a_failed_batch_under_version_2_is_repaired_by_the_abort_itself() -> None:
     story = Story(version=2).in_transaction(A)
-    story.manager.batch_failed(Failure(Kind.FATAL, "old epoch", E.INVALID_PRODUCER_EPOCH))
+    story.manager.batch_failed(Failure(ErrorKind.FATAL, "old epoch", E.INVALID_PRODUCER_EPOCH))
     abort = story.manager.abort()
     story.expect(EndTxnRequest, EndTxnResponse(producer_id=5, producer_epoch=1))
     assert abort.settled
@@ -381,8 +381,8 @@ def test_a_failed_batch_under_version_2_is_repaired_by_the_abort_itself() -> Non
 def test_a_batch_that_fails_while_committing_fails_the_commit_which_is_never_sent() -> None:
     story = Story().in_transaction(A)
     commit = story.manager.commit()
-    story.manager.batch_failed(Failure(Kind.FATAL, "too large", E.MESSAGE_TOO_LARGE))
-    assert failed(commit, Kind.ABORTABLE)
+    story.manager.batch_failed(Failure(ErrorKind.FATAL, "too large", E.MESSAGE_TOO_LARGE))
+    assert failed(commit, ErrorKind.ABORTABLE)
     story.expect_nothing()
     story.manager.abort()
     assert not story.expect(EndTxnRequest, EndTxnResponse()).committed
@@ -392,7 +392,7 @@ def test_a_forgotten_producer_id_skips_the_end_and_asks_for_a_new_one() -> None:
     story = Story().in_transaction(A)
     commit = story.manager.commit()
     story.expect(EndTxnRequest, EndTxnResponse(error_code=E.INVALID_PRODUCER_ID_MAPPING))
-    assert failed(commit, Kind.ABORTABLE)
+    assert failed(commit, ErrorKind.ABORTABLE)
     abort = story.manager.abort()
     story.expect(InitProducerIdRequest, identity(producer_id=9))
     assert abort.settled
@@ -402,14 +402,14 @@ def test_a_forgotten_producer_id_skips_the_end_and_asks_for_a_new_one() -> None:
 def test_without_epoch_bumps_such_an_error_is_fatal() -> None:
     story = Story().in_transaction(A)
     story.manager.can_bump = False
-    story.manager.batch_failed(Failure(Kind.FATAL, "gap", E.OUT_OF_ORDER_SEQUENCE_NUMBER))
+    story.manager.batch_failed(Failure(ErrorKind.FATAL, "gap", E.OUT_OF_ORDER_SEQUENCE_NUMBER))
     assert story.manager.state is State.FATAL_ERROR
 
 
 def test_a_second_error_does_not_hide_the_first() -> None:
     story = Story().in_transaction(A)
-    story.manager.batch_failed(Failure(Kind.FATAL, "first", E.MESSAGE_TOO_LARGE))
-    story.manager.batch_failed(Failure(Kind.FATAL, "second", E.INVALID_RECORD))
+    story.manager.batch_failed(Failure(ErrorKind.FATAL, "first", E.MESSAGE_TOO_LARGE))
+    story.manager.batch_failed(Failure(ErrorKind.FATAL, "second", E.INVALID_RECORD))
     assert story.manager.failure is not None
     assert story.manager.failure.what == "first"
 
@@ -417,7 +417,7 @@ def test_a_second_error_does_not_hide_the_first() -> None:
 def test_errors_while_aborting_do_not_stop_the_abort() -> None:
     story = Story().in_transaction(A)
     abort = story.manager.abort()
-    story.manager.batch_failed(Failure(Kind.FATAL, "late", E.REQUEST_TIMED_OUT))
+    story.manager.batch_failed(Failure(ErrorKind.FATAL, "late", E.REQUEST_TIMED_OUT))
     story.expect(EndTxnRequest, EndTxnResponse())
     assert not abort.settled  # the batch may have been written: only a new epoch is safe
     story.expect(InitProducerIdRequest, identity(epoch=1))
@@ -431,7 +431,7 @@ def test_an_added_partition_whose_answer_is_lost_after_an_error_needs_a_new_epoc
     manager.add_partition(A)
     request = manager.next_request(0, False)
     assert request is not None
-    manager.fail_abortable(Failure(Kind.ABORTABLE, "something else"), needs_bump=False)
+    manager.fail_abortable(Failure(ErrorKind.ABORTABLE, "something else"), needs_bump=False)
     request.lost(0)
     manager.abort()
     story.expect(FindCoordinatorRequest, found())
@@ -447,7 +447,7 @@ def test_a_fenced_producer_is_told_so_whatever_the_version_called_it(code: E) ->
     story = Story().in_transaction(A)
     commit = story.manager.commit()
     story.expect(EndTxnRequest, EndTxnResponse(error_code=code))
-    assert failed(commit, Kind.FATAL)
+    assert failed(commit, ErrorKind.FATAL)
     assert commit.failure is not None
     assert commit.failure.code is E.PRODUCER_FENCED
     for call in (story.manager.begin_transaction, story.manager.abort, story.manager.commit):
@@ -463,7 +463,7 @@ def test_what_a_coordinator_will_never_accept_is_fatal(code: E) -> None:
     story = Story().in_transaction(A)
     commit = story.manager.commit()
     story.expect(EndTxnRequest, EndTxnResponse(error_code=code))
-    assert failed(commit, Kind.FATAL)
+    assert failed(commit, ErrorKind.FATAL)
     assert story.manager.state is State.FATAL_ERROR
     assert not story.manager.may_send_to(A)
 
@@ -473,7 +473,7 @@ def test_a_timeout_that_the_broker_does_not_allow_fails_the_initialization() -> 
     pending = story.manager.init_transactions()
     story.expect(FindCoordinatorRequest, found())
     story.expect(InitProducerIdRequest, identity(E.INVALID_TRANSACTION_TIMEOUT))
-    assert failed(pending, Kind.FATAL)
+    assert failed(pending, ErrorKind.FATAL)
     assert "transaction.max.timeout.ms" in str(pending.failure)
 
 
@@ -490,8 +490,8 @@ def test_initializing_waits_while_the_last_transaction_is_aborted_for_us() -> No
 def test_closing_settles_everything_that_waits() -> None:
     story = Story().in_transaction(A)
     commit = story.manager.commit()
-    story.manager.close(Failure(Kind.FATAL, "the producer was closed"))
-    assert failed(commit, Kind.FATAL)
+    story.manager.close(Failure(ErrorKind.FATAL, "the producer was closed"))
+    assert failed(commit, ErrorKind.FATAL)
 
 
 # Calls out of order

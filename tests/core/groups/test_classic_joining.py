@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 from tests.support.groups.bench import GroupBench
+from tests.support.groups.subscriptions import write_subscription
 
-from semel.core.groups.classic import embedded
 from semel.core.groups.classic.joining import NEWCOMER_PATIENCE_MS
 from semel.core.groups.settings import GroupSettings
 from semel.core.groups.states import ClassicState
 from semel.wire.errors import ErrorCode
 
-OTHER_TOPICS = (("range", embedded.write_subscription(["u"])),)
+OTHER_TOPICS = (("range", write_subscription(["u"])),)
 NO_DELAY = GroupSettings(initial_rebalance_delay_ms=0)
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 from tests.support.groups.bench import GroupBench, topic_id
 
-from semel.core.groups.commands import OffsetCommit, OffsetFetch, OffsetToCommit
+from semel.core.groups.commands import OffsetCommit, OffsetFetch, OffsetToCommit, SettingsChanged
 from semel.core.groups.consumer.group import ConsumerGroup, ConsumerMember
 from semel.core.groups.draft import rebalance_key
 from semel.core.groups.records import CurrentAssignmentDeleted, TimerSet
 from semel.core.groups.settings import GroupSettings
 from semel.core.groups.states import ConsumerState, MemberState
-from semel.core.groups.timers import Deadline
+from semel.core.groups.timers import TimerDeadline
 from semel.wire.errors import ErrorCode
 
 NONE = ErrorCode.NONE
@@ -406,7 +406,7 @@ def test_fetching_offsets_with_a_stale_epoch_is_refused(bench):
 def test_settings_that_change_are_followed(bench):
     bench.beat("a")
     changed = replace(bench.settings, consumer_heartbeat_interval_ms=9_000)
-    bench.coordinator.state.settings = changed
+    bench.do(SettingsChanged(changed))
     assert steady(bench).heartbeat_interval_ms == 9_000
 
 
@@ -430,7 +430,7 @@ def test_a_static_member_that_returns_is_counted_once(bench):
 
 def test_the_clock_of_an_epoch_that_is_over_fences_nobody(bench):
     epoch = bench.beat("a").member_epoch
-    key, past = rebalance_key("g", "a"), Deadline(bench.now_ms + 1, note=epoch - 1)
+    key, past = rebalance_key("g", "a"), TimerDeadline(bench.now_ms + 1, note=epoch - 1)
     bench.coordinator.apply(TimerSet(key, past))
     bench.advance(1)
     assert "a" in bench.consumer().members

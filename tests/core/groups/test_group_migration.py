@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from tests.support.groups.bench import GroupBench
+from tests.support.groups.subscriptions import write_subscription
 
 from semel.core.groups.classic import embedded
 from semel.core.groups.commands import Heartbeat, LeaveGroup, SyncGroup
@@ -35,7 +36,7 @@ def read(reply):
 
 
 def rejoin(bench, member_id, *owned):
-    protocols = (("range", embedded.write_subscription(["t"], {"t": list(owned)})),)
+    protocols = (("range", write_subscription(["t"], {"t": list(owned)})),)
     return bench.join(member_id, protocols=protocols)
 
 

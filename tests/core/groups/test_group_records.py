@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.groups.bench import topic_id
 
-from semel.core.groups.classic.group import ClassicGroup, ClassicMember, GroupMetadata
+from semel.core.groups.classic.group import ClassicGroup, ClassicGroupMetadata, ClassicMember
 from semel.core.groups.consumer.group import ClassicMetadata, ConsumerMember, ResolvedRegex
 from semel.core.groups.encoding import GroupCodec, from_bytes, to_bytes
 from semel.core.groups.records import (
@@ -21,12 +21,14 @@ from semel.core.groups.records import (
     OffsetCommitted,
     OffsetDeleted,
     RegexResolved,
+    SettingsSeen,
     TargetAssignment,
     TargetEpoch,
     TimerSet,
     TopicsSeen,
     TransactionMarker,
 )
+from semel.core.groups.settings import GroupSettings
 from semel.core.groups.states import MemberState
 from semel.core.groups.topics import NO_TOPIC_ID, Topics
 from semel.core.machine import LogEntry
@@ -41,7 +43,7 @@ SUBSCRIBED = ConsumerMember(
 MOVED = ConsumerMember(
     "m", 7, 6, MemberState.UNREVOKED_PARTITIONS, assigned={T: {0: 3, 1: 5}}, revoking={T: {2: 3}}
 )
-METADATA = GroupMetadata(
+METADATA = ClassicGroupMetadata(
     "g", "consumer", 3, "range", "m", 99,
     (ClassicMember("m", "i", "c", "/h", 60_000, 45_000, (("range", b"sub"),), b"mine"),),
 )  # fmt: skip
@@ -84,6 +86,7 @@ def test_a_record_has_kafkas_kind_and_version_and_comes_back(record, kind, versi
         TransactionMarker(7, True),
         TimerSet(("join", "g"), None),
         TopicsSeen(Topics()),
+        SettingsSeen(GroupSettings()),
         MetadataChecked("g", 1),
         ClassicGroupChanged(ClassicGroup("g")),
     ],

@@ -31,8 +31,7 @@ def written_state(coordinator, written):
         for topic, partitions in state.offsets.of_group(group_id).items()
         for partition, offset in partitions.items()
     }
-    pending = {p: state.offsets.pending_of(p) for p in state.offsets.pending_producers()}
-    return classic, consumer, offsets, pending
+    return classic, consumer, offsets, state.offsets.pending
 
 
 def images(coordinator, has_image):

@@ -2,30 +2,30 @@
 
 import random
 
-from semel.core.groups.timers import Deadline, Timers
+from semel.core.groups.timers import TimerDeadline, Timers
 
 
 def test_the_earliest_deadline_comes_first():
     timers = Timers()
-    timers.set(("a",), Deadline(30))
-    timers.set(("b",), Deadline(10))
-    timers.set(("c",), Deadline(20))
-    assert timers.next() == (("b",), Deadline(10))
+    timers.set(("a",), TimerDeadline(30))
+    timers.set(("b",), TimerDeadline(10))
+    timers.set(("c",), TimerDeadline(20))
+    assert timers.next() == (("b",), TimerDeadline(10))
 
 
 def test_a_deadline_can_be_moved_both_ways():
     timers = Timers()
-    timers.set(("a",), Deadline(10))
-    timers.set(("b",), Deadline(15))
-    timers.set(("a",), Deadline(20))
-    assert timers.next() == (("b",), Deadline(15))
-    timers.set(("a",), Deadline(5))
-    assert timers.next() == (("a",), Deadline(5))
+    timers.set(("a",), TimerDeadline(10))
+    timers.set(("b",), TimerDeadline(15))
+    timers.set(("a",), TimerDeadline(20))
+    assert timers.next() == (("b",), TimerDeadline(15))
+    timers.set(("a",), TimerDeadline(5))
+    assert timers.next() == (("a",), TimerDeadline(5))
 
 
 def test_a_cancelled_deadline_never_comes():
     timers = Timers()
-    timers.set(("a",), Deadline(10))
+    timers.set(("a",), TimerDeadline(10))
     timers.cancel(("a",))
     timers.cancel(("never set",))
     assert timers.next() is None
@@ -35,7 +35,7 @@ def test_a_cancelled_deadline_never_comes():
 def test_heartbeats_do_not_make_the_heap_grow():
     timers = Timers()
     for now in range(10_000):
-        timers.set(("session", "g", "m"), Deadline(now + 45_000))
+        timers.set(("session", "g", "m"), TimerDeadline(now + 45_000))
     assert len(timers._heap) == 1
 
 
@@ -48,7 +48,7 @@ def test_it_agrees_with_a_plain_table_whatever_happens():
             timers.cancel(key)
             table.pop(key, None)
         else:
-            table[key] = Deadline(dice.randrange(1_000))
+            table[key] = TimerDeadline(dice.randrange(1_000))
             timers.set(key, table[key])
         earliest = min((deadline.at_ms for deadline in table.values()), default=None)
         upcoming = timers.next()

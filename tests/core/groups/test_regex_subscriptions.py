@@ -4,7 +4,7 @@ import pytest
 from tests.support.groups.bench import GroupBench
 
 from semel.core.groups.consumer.regexes import compile_regex
-from semel.core.groups.replies import Refused, ResolveRegexes
+from semel.core.groups.replies import RequestRefused, ResolveRegexes
 from semel.wire.errors import ErrorCode
 
 
@@ -88,5 +88,5 @@ def test_what_re2_does_not_know_is_refused(shop, regex):
     reply = subscribe(shop, regex=regex)
     assert reply.error is ErrorCode.INVALID_REGULAR_EXPRESSION
     assert shop.group() is None
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         compile_regex(regex)

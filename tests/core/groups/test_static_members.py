@@ -1,8 +1,8 @@
 """Static members of classic groups (KIP-345): back under their instance id, no rebalance."""
 
 import pytest
+from tests.support.groups.subscriptions import write_subscription
 
-from semel.core.groups.classic import embedded
 from semel.core.groups.commands import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from semel.core.groups.replies import LATER
 from semel.core.groups.states import ClassicState
@@ -66,7 +66,7 @@ def test_an_older_returning_leader_is_told_that_its_former_self_leads(bench, pai
 
 
 def test_coming_back_with_another_protocol_rebalances(bench, pair):
-    other = (("sticky", embedded.write_subscription(["t"])),)
+    other = (("sticky", write_subscription(["t"])),)
     refused = bench.join(instance_id="i2", protocols=other)
     assert refused.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 

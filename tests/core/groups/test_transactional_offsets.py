@@ -108,7 +108,7 @@ def test_a_departed_member_cannot_commit_in_a_transaction(bench):
     assert gone is ErrorCode.UNKNOWN_MEMBER_ID
     stale = bench.txn_commit(7, 9, member_id=leader.member_id, generation=1_000)
     assert stale is ErrorCode.ILLEGAL_GENERATION
-    assert bench.coordinator.state.offsets.pending_producers() == []
+    assert bench.coordinator.state.offsets.pending == {}
 
 
 def test_a_generation_without_a_group_is_illegal(bench):

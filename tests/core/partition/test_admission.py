@@ -2,14 +2,14 @@
 
 import pytest
 
-from semel.core.partition.admission import Limits, refusal
+from semel.core.partition.admission import BatchLimits, refusal
 from semel.wire.batches import BatchHeader, header_at
 
 NOW = 1_700_000_000_000
 
 
-def verdict(batch: BatchHeader, limits: Limits | None = None) -> str | None:
-    found = refusal(batch, limits or Limits(), NOW)
+def verdict(batch: BatchHeader, limits: BatchLimits | None = None) -> str | None:
+    found = refusal(batch, limits or BatchLimits(), NOW)
     return found.error.name if found else None
 
 
@@ -38,8 +38,8 @@ def test_a_compression_that_does_not_exist_is_refused(make_batch, codec):
 
 def test_a_batch_of_exactly_the_limit_is_welcome_and_one_byte_more_is_not(make_batch):
     batch = make_batch()
-    assert verdict(batch, Limits(max_message_bytes=batch.size)) is None
-    assert verdict(batch, Limits(max_message_bytes=batch.size - 1)) == "MESSAGE_TOO_LARGE"
+    assert verdict(batch, BatchLimits(max_message_bytes=batch.size)) is None
+    assert verdict(batch, BatchLimits(max_message_bytes=batch.size - 1)) == "MESSAGE_TOO_LARGE"
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_only_the_broker_stamps_append_times(make_batch):
 
 
 def test_timestamps_must_lie_within_the_topics_bounds(make_batch):
-    limits = Limits(timestamp_before_max_ms=1_000, timestamp_after_max_ms=500)
+    limits = BatchLimits(timestamp_before_max_ms=1_000, timestamp_after_max_ms=500)
     assert verdict(make_batch(timestamp=NOW - 1_000), limits) is None
     assert verdict(make_batch(timestamp=NOW + 500), limits) is None
     assert verdict(make_batch(timestamp=NOW - 1_001), limits) == "INVALID_TIMESTAMP"
@@ -107,13 +107,13 @@ def test_timestamps_must_lie_within_the_topics_bounds(make_batch):
 def test_a_batch_that_begins_too_early_is_refused_although_it_ends_in_time(make_batch):
     batch = make_batch(timestamp=NOW)
     batch.base_timestamp = NOW - 2_000
-    assert verdict(batch, Limits(timestamp_before_max_ms=1_000)) == "INVALID_TIMESTAMP"
+    assert verdict(batch, BatchLimits(timestamp_before_max_ms=1_000)) == "INVALID_TIMESTAMP"
 
 
 def test_a_batch_without_timestamps_and_an_append_time_topic_know_no_bounds(make_batch):
-    limits = Limits(timestamp_before_max_ms=0, timestamp_after_max_ms=0)
+    limits = BatchLimits(timestamp_before_max_ms=0, timestamp_after_max_ms=0)
     assert verdict(make_batch(timestamp=-1), limits) is None
-    stamped = Limits(log_append_time=True, timestamp_before_max_ms=0, timestamp_after_max_ms=0)
+    stamped = BatchLimits(log_append_time=True, timestamp_before_max_ms=0, timestamp_after_max_ms=0)
     assert verdict(make_batch(timestamp=5), stamped) is None
 
 

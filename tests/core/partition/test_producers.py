@@ -1,6 +1,6 @@
 """Sequences, epochs, duplicates: what a partition demands of an idempotent producer."""
 
-from semel.core.partition.producers import MAX_SEQUENCE, Batch, Duplicate
+from semel.core.partition.producers import MAX_SEQUENCE, BatchMetadata, Duplicate
 
 
 def test_batches_in_sequence_are_appended(log, make_batch):
@@ -18,7 +18,7 @@ def test_a_repeated_batch_is_answered_with_its_first_offsets_and_timestamp(log, 
     log.send(make_batch(count=10))
     log.send(make_batch(7, 0, 0, count=3, timestamp=500))
     repeated = log.send(make_batch(7, 0, 0, count=3, timestamp=500))
-    assert repeated == Duplicate(Batch(0, 2, 10, 12, 500))
+    assert repeated == Duplicate(BatchMetadata(0, 2, 10, 12, 500))
     assert log.next_offset == 13
 
 
@@ -53,7 +53,7 @@ def test_a_batch_may_wrap_within_itself_and_is_known_again(log, make_batch):
     log.send(make_batch(7, 0, MAX_SEQUENCE, count=3))
     assert log.send(make_batch(7, 0, 2)) is None
     repeated = log.send(make_batch(7, 0, MAX_SEQUENCE, count=3))
-    assert repeated == Duplicate(Batch(MAX_SEQUENCE, 1, 0, 2, 1_000))
+    assert repeated == Duplicate(BatchMetadata(MAX_SEQUENCE, 1, 0, 2, 1_000))
 
 
 def test_an_older_epoch_is_refused_even_in_sequence(log, make_batch):

@@ -127,14 +127,12 @@ def test_ranges_find_exactly_the_transactions_that_touch_them():
     assert index.between(31, 99) == []
 
 
-def test_entries_below_the_log_start_and_above_a_cut_are_dropped():
+def test_entries_below_the_log_start_are_dropped():
     index = AbortedIndex()
     for marker in (10, 20, 30):
         index.add(AbortedTransaction(1, marker - 5, marker, marker + 1))
     index.drop_below(20)
     assert [entry.last_offset for entry in index] == [20, 30]
-    index.drop_from(30)
-    assert [entry.last_offset for entry in index] == [20]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=60), st.data())

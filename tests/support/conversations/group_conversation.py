@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.support.conversations.conversation import UNSETTLED, Conversation
 from tests.support.conversations.raw_client import RawClient
+from tests.support.groups.subscriptions import write_subscription
 
 from semel.core.groups.classic import embedded
 from semel.wire.errors import ErrorCode
@@ -190,7 +191,7 @@ class Member:
 
     def ask_to_join(self, version: int = 9, **fields: Any) -> None:
         """Send JoinGroup; `hear_join` takes the answer, maybe much later."""
-        subscription = embedded.write_subscription([self.talk.topic])
+        subscription = write_subscription([self.talk.topic])
         given: dict[str, Any] = {
             "session_timeout_ms": 30_000,
             "rebalance_timeout_ms": 30_000,

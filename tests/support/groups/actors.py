@@ -14,6 +14,7 @@ from uuid import UUID
 
 from tests.support.groups.bench import GroupBench, topic_id
 from tests.support.groups.ghosts import Ghost, Ghosts
+from tests.support.groups.subscriptions import write_subscription
 
 from semel.core.groups.classic import embedded
 from semel.core.groups.classic.group import ClassicGroup
@@ -164,7 +165,7 @@ class ClassicActor(Actor):
             instance_id=self.instance_id,
             session_timeout_ms=SESSION_MS,
             rebalance_timeout_ms=REBALANCE_MS,
-            protocols=(("range", embedded.write_subscription([TOPIC], owned)),),
+            protocols=(("range", write_subscription([TOPIC], owned)),),
             version=9,
             fresh_member_id=self.world.fresh_id(self.instance_id or self.name),
         )

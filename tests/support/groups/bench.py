@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid5
 
-from semel.core.groups.classic import embedded
+from tests.support.groups.subscriptions import write_subscription
+
 from semel.core.groups.classic.group import ClassicGroup
 from semel.core.groups.commands import (
     Command,
@@ -155,7 +156,7 @@ class GroupBench:
         """A JoinGroup: its reply, or the number of the request if the answer comes later."""
         self._request_id += 1
         self._member_number += 1
-        fields.setdefault("protocols", (("range", embedded.write_subscription(["t"])),))
+        fields.setdefault("protocols", (("range", write_subscription(["t"])),))
         fields.setdefault("fresh_member_id", f"m{self._member_number}")
         reply = self.do(JoinGroup(group_id, member_id, request_id=self._request_id, **fields))
         return self._request_id if reply is LATER else reply

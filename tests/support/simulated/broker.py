@@ -13,6 +13,7 @@ from tests.support.simulated.unreliable import UnreliableStore
 
 from semel.broker import api
 from semel.broker.context import Context
+from semel.broker.descriptors import Shares
 from semel.broker.failures import ApiError, failure
 from semel.broker.partitions.partitions import Partitions
 from semel.broker.server import COORDINATORS, Broker
@@ -37,6 +38,9 @@ class Line:
     peer_host, peer_port = "10.0.0.1", 9
     closed = False
 
+    def __init__(self) -> None:
+        self.waits: set[object] = set()
+
     def close(self, reason: str) -> None:
         self.closed = True
 
@@ -57,6 +61,7 @@ class SimulatedBroker(Broker):
     async def start(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.gone: asyncio.Future[None] = self.loop.create_future()
+        self.shares = Shares(1_000, 1_000)
         self.catalog.open()
         self.partitions = self._begin(UnreliablePartitions(self))
         self._start_coordinators()

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 from uuid import UUID
 
+from tests.support.groups.subscriptions import write_subscription
 from tests.support.simulated.actors import AGAIN, TOPIC, Actor, Lost, code
 
 from semel.core.groups.classic import embedded
@@ -42,7 +43,7 @@ class ClassicMember(Actor):
 
     async def _join(self) -> Any:
         protocol = JoinGroupRequest.JoinGroupRequestProtocol(
-            name="range", metadata=embedded.write_subscription([TOPIC])
+            name="range", metadata=write_subscription([TOPIC])
         )
         request = JoinGroupRequest(
             group_id=self.group,

@@ -32,7 +32,7 @@ from semel.core.transactions.commands import (
     VerifyPartitions,
     WriteMarkers,
 )
-from semel.core.transactions.markers import MarkersOwed, Verdict
+from semel.core.transactions.markers import MarkerProgress, MarkerVerdict
 from semel.core.transactions.rules import Rules
 from semel.core.transactions.states import ONGOING
 from semel.core.transactions.transaction import Transaction
@@ -65,8 +65,8 @@ ACTIONS = {
 class Delivery:
     """One marker on its way to one partition."""
 
-    def __init__(self, owed: MarkersOwed, partition: int, coordinator_epoch: int) -> None:
-        self.owed = owed
+    def __init__(self, progress: MarkerProgress, partition: int, coordinator_epoch: int) -> None:
+        self.progress = progress
         self.partition = partition
         self.coordinator_epoch = coordinator_epoch
 
@@ -176,7 +176,7 @@ class World:
             self.dice.choice(alive).act()
 
     def settle(self) -> None:
-        """Clients fall silent, everything else works: what is owed must arrive by itself."""
+        """Clients fall silent, everything else works: what is due must arrive by itself."""
         self.wire.clear()
         self.answers.clear()
         for _ in range(4):
@@ -311,11 +311,11 @@ class World:
     def _take_orders(self) -> None:
         orders, self.coordinator.orders = self.coordinator.orders, []
         for order in orders:
-            owed = MarkersOwed(order)
-            if owed.paid:
+            progress = MarkerProgress(order)
+            if progress.complete:
                 self._report(order)
             for _, index in sorted(order.partitions):
-                delivery = Delivery(owed, index, self.coordinator.epoch)
+                delivery = Delivery(progress, index, self.coordinator.epoch)
                 self.deliveries.append(delivery)
                 if self.markers_first:
                     self._append_marker(delivery)
@@ -324,8 +324,11 @@ class World:
         if not self.deliveries:
             return
         delivery = self.deliveries.pop(self.dice.randrange(len(self.deliveries)))
-        if delivery.owed.cancelled or ("t", delivery.partition) not in delivery.owed.partitions:
-            stale_is_harmless = delivery.owed.order.version >= 2
+        if (
+            delivery.progress.cancelled
+            or ("t", delivery.partition) not in delivery.progress.partitions
+        ):
+            stale_is_harmless = delivery.progress.order.version >= 2
             if not stale_is_harmless:
                 return
         if not lossless and self.dice.random() < 0.2:
@@ -333,7 +336,7 @@ class World:
         self._append_marker(delivery)
 
     def _append_marker(self, delivery: Delivery) -> None:
-        order, index = delivery.owed.order, delivery.partition
+        order, index = delivery.progress.order, delivery.partition
         if not self.markers_first and self.dice.random() < 0.05:
             self._hear_marker(delivery, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
@@ -344,13 +347,13 @@ class World:
         )
 
     def _hear_marker(self, delivery: Delivery, error: ErrorCode) -> None:
-        was_paid = delivery.owed.paid
-        verdict = delivery.owed.hear(("t", delivery.partition), error)
-        assert verdict is not Verdict.BUG, error
-        if verdict is Verdict.AGAIN:
+        was_complete = delivery.progress.complete
+        verdict = delivery.progress.answered(("t", delivery.partition), error)
+        assert verdict is not MarkerVerdict.BUG, error
+        if verdict is MarkerVerdict.AGAIN:
             self.deliveries.append(delivery)
-        elif delivery.owed.paid and not was_paid:
-            self._report(delivery.owed.order)
+        elif delivery.progress.complete and not was_complete:
+            self._report(delivery.progress.order)
 
     def _report(self, order: WriteMarkers) -> None:
         self._tell_written(order)
@@ -373,7 +376,7 @@ class World:
         """Markers of version 1 on their way are lost with their connections; those of version 2 may
         still arrive, at any time, and must then be harmless."""
         self.deliveries = [
-            delivery for delivery in self.deliveries if delivery.owed.order.version >= 2
+            delivery for delivery in self.deliveries if delivery.progress.order.version >= 2
         ]
 
     def _crash_broker(self) -> None:

@@ -22,18 +22,30 @@ answered with that code in every error field of the response.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Mapping
+from asyncio import Future
+from collections.abc import Callable, Coroutine, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from semel.broker.settings.definitions import Value
 from semel.wire.messages import ADVERTISED
+from semel.wire.schema import Message
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from semel.broker.context import Context
 
 INIT_PRODUCER_ID = 22
 #: Answered, but told to nobody: what only brokers send.
 BETWEEN_BROKERS = {67: range(0, 1)}
 
-Handler = Callable[[Any, Any, int], Any]
+#: What `handle` returns: a response, one that comes later, or none. The request that it is given,
+#: and the response, are those of its API; only its own signature can say so.
+Answer = Message | None | Future[Any] | Coroutine[Any, Any, Message | None]
+Handler = Callable[["Context", Any, int], Answer]
+HandlerOfMany = Callable[["Context", list[Any], int], list[Answer]]
 
 
 @cache
@@ -43,7 +55,7 @@ def modules() -> dict[int, str]:
     return {int(name[1:3]): name for name in names if name[0] == "k" and name[1:3].isdigit()}
 
 
-def versions(settings: Mapping[str, Any]) -> dict[int, range]:
+def versions(settings: Mapping[str, Value]) -> dict[int, range]:
     """API key → the versions this broker tells clients of."""
     told = {key: ADVERTISED[key] for key in sorted(modules()) if key in ADVERTISED}
     if settings["transaction.two.phase.commit.enable"]:
@@ -52,7 +64,7 @@ def versions(settings: Mapping[str, Any]) -> dict[int, range]:
 
 
 @cache
-def module(api_key: int) -> Any:
+def module(api_key: int) -> ModuleType:
     """The module that answers an API, imported."""
     found = import_module(f"{__name__}.{modules()[api_key]}")
     assert api_key == found.API_KEY
@@ -64,5 +76,5 @@ def handler(api_key: int) -> Handler:
     return handle
 
 
-def handler_of_many(api_key: int) -> Callable[[Any, list[Any], int], list[Any]] | None:
+def handler_of_many(api_key: int) -> HandlerOfMany | None:
     return getattr(module(api_key), "handle_many", None)

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import logging
 from asyncio import Future
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from semel.broker.partitions.partition import Partition
-from semel.broker.replies import NowOrLater, settled, when_durable
+from semel.broker.replies import InTurn, NowOrLater, settled, when_durable
 from semel.core.partition.admission import COMPRESSION, TRANSACTIONAL, Refusal
 from semel.core.partition.verification import AT_ONCE, Guard
 from semel.store.interface import Buffer, Ticket
@@ -62,7 +62,7 @@ VERIFIED_AT_ONCE = repeat(AT_ONCE)
 
 def handle(
     ctx: Context, request: ProduceRequest, version: int
-) -> NowOrLater[Response] | Coroutine[Any, Any, Response]:
+) -> NowOrLater[Response] | InTurn[Response]:
     response = ProduceResponse()
     writes: list[Write] = []
     attributes = 0
@@ -246,7 +246,7 @@ def _transactional(
     response: ProduceResponse,
     writes: list[Write],
     version: int,
-) -> NowOrLater[Response] | Coroutine[Any, Any, Response]:
+) -> NowOrLater[Response] | InTurn[Response]:
     name = request.transactional_id
     if name is None:
         return _refuse_all(ctx, request, response, writes, _denied(name))

@@ -1,9 +1,10 @@
 """InitProducerId: an identity for an idempotent or transactional producer.
 
-Who may: IDEMPOTENT_WRITE on the CLUSTER, or WRITE on any TOPIC; WRITE on the TRANSACTIONAL_ID.
-Answers without a transactional id with a fresh producer id and epoch 0, never handed out before.
-Versions 0-5: 3 naming what it holds (KIP-360), 4 PRODUCER_FENCED; 6 (KIP-939) only where two-phase
-commit is switched on. Not here: what a coordinator decides, in `core/transactions/initializing`.
+Who may: IDEMPOTENT_WRITE on the CLUSTER, or WRITE on any TOPIC; WRITE on the TRANSACTIONAL_ID, and
+TWO_PHASE_COMMIT on it for that. Answers without a transactional id with a fresh producer id and
+epoch 0, never handed out before. Versions 0-5: 3 naming what it holds (KIP-360), 4 PRODUCER_FENCED;
+6 (KIP-939) only where two-phase commit is switched on. Not here: what a coordinator decides, in
+`core/transactions/initializing`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from semel.broker.coordinators.errors import fenced_for
 from semel.broker.failures import ApiError
 from semel.broker.replies import NowOrLater, when, when_all
 from semel.core.transactions.commands import AddPartitions, PartitionErrors, Reply, VerifyPartitions
-from semel.core.transactions.transaction import VERSION_1, VERSION_2, TopicPartition
+from semel.core.transactions.transaction import TV_0, TV_2, TopicPartition
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.add_partitions_to_txn import (
@@ -106,7 +106,7 @@ def _add(
         return PartitionErrors(by_partition=others | impossible)
     if verify_only:
         return ctx.transactions.submit(VerifyPartitions(*holder, partitions))
-    client_version = VERSION_1 if by_client else VERSION_2
+    client_version = TV_0 if by_client else TV_2
     return ctx.transactions.submit(AddPartitions(*holder, partitions, client_version))
 
 

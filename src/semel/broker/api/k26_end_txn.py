@@ -15,7 +15,7 @@ from semel.broker.context import Context
 from semel.broker.coordinators.errors import fenced_for
 from semel.broker.replies import NowOrLater, when
 from semel.core.transactions.commands import EndTxn, Reply
-from semel.core.transactions.transaction import VERSION_1, VERSION_2
+from semel.core.transactions.transaction import TV_0, TV_2
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -53,6 +53,6 @@ def handle(ctx: Context, request: EndTxnRequest, version: int) -> NowOrLater[End
         request.producer_id,
         request.producer_epoch,
         request.committed,
-        VERSION_2 if version >= EPOCH_BUMP_SINCE else VERSION_1,
+        TV_2 if version >= EPOCH_BUMP_SINCE else TV_0,
     )
     return when(transactions.submit(command), respond)

@@ -10,13 +10,13 @@ Not here: which member may commit: `core/groups/offsets/requests`; the verificat
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS
 from semel.broker.context import Context
 from semel.broker.coordinators.errors import Errors
-from semel.broker.replies import NowOrLater, settled, when
+from semel.broker.replies import InTurn, NowOrLater, settled, when
 from semel.core.groups.commands import OffsetToCommit, TxnOffsetCommit
 from semel.core.groups.replies import CommitReply
 from semel.core.partition.admission import Refusal
@@ -58,7 +58,7 @@ class _Batch(NamedTuple):
 
 def handle(
     ctx: Context, request: TxnOffsetCommitRequest, version: int
-) -> NowOrLater[Response] | Coroutine[Any, Any, Response]:
+) -> NowOrLater[Response] | InTurn[Response]:
     response, offsets, pending = _sorted_out(ctx, request)
     if not offsets:
         return response
@@ -128,7 +128,7 @@ def _commit(
     command: TxnOffsetCommit,
     version: int,
     respond: Callable[[CommitReply], Response],
-) -> NowOrLater[Response] | Coroutine[Any, Any, Response]:
+) -> NowOrLater[Response] | InTurn[Response]:
     """Write the offsets once the coordinator of the transaction agrees that they belong to it."""
     partition = ctx.groups.shard_of(request.group_id).partition
     guard = partition.state.ask_verification(

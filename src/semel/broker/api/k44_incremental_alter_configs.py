@@ -12,7 +12,7 @@ from enum import IntEnum
 
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
-from semel.broker.settings.definitions import Kind, Setting
+from semel.broker.settings.definitions import Setting, SettingType
 from semel.broker.settings.resources import Resource
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
@@ -109,7 +109,7 @@ def _apply(
 
 
 def _check_is_list(operation: Operation, setting: Setting) -> None:
-    if setting.kind is not Kind.LIST:
+    if setting.kind is not SettingType.LIST:
         raise ApiError(
             ErrorCode.INVALID_CONFIG,
             f"Can't {operation.name} to key {setting.name} because its type is not LIST.",

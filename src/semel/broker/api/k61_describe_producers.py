@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from semel.core.partition.producers import Producer
+from semel.core.partition.producers import ProducerEntry
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.describe_producers import (
@@ -52,7 +52,7 @@ def _answer(ctx: Context, topic: str, index: int) -> Answer:
     )
 
 
-def _state(producer_id: int, producer: Producer) -> ProducerState:
+def _state(producer_id: int, producer: ProducerEntry) -> ProducerState:
     return ProducerState(
         producer_id=producer_id,
         producer_epoch=producer.epoch,

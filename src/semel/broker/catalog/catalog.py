@@ -13,7 +13,7 @@ import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from semel.broker.catalog.internal_topics import INTERNAL_TOPICS, internal_topic
 from semel.broker.catalog.journal import Journal, Record
@@ -57,7 +57,7 @@ class Topic:
         return f"Topic({self.name!r}, {self.id}, {self.partition_count} partitions)"
 
 
-class Listener(Protocol):
+class CatalogListener(Protocol):
     """Hears of changes in the same turn of the loop, after they are durable. What there was before
     it began to listen it reads from `catalog.topics`."""
 
@@ -81,7 +81,7 @@ class Catalog:
         self.next_producer_id = 0
         #: How many records the cluster's history has so far.
         self.offset = 0
-        self.listeners: list[Listener] = []
+        self.listeners: list[CatalogListener] = []
         self._owner = self.node_id
         self._journal = Journal(directory / FILE_NAME)
         self._rewritten_size = 0
@@ -320,7 +320,7 @@ def id_text(id: uuid.UUID) -> str:
     return base64.urlsafe_b64encode(id.bytes).decode().rstrip("=")
 
 
-def _new_cluster(node_id: int) -> Iterator[dict[str, Any]]:
+def _new_cluster(node_id: int) -> Iterator[Record]:
     yield {"is": "cluster", "id": id_text(new_topic_id()), "node_id": node_id}
     for name, level in FEATURES.items():
         yield {"is": "feature", "name": name, "level": level}

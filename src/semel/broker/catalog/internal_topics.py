@@ -5,7 +5,9 @@ GroupCoordinatorService.groupMetadataTopicConfigs.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from semel.broker.settings.definitions import Value
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
@@ -17,7 +19,7 @@ class InternalTopic(NamedTuple):
     configs: dict[str, str]
 
 
-def internal_topic(settings: Mapping[str, Any], name: str) -> InternalTopic:
+def internal_topic(settings: Mapping[str, Value], name: str) -> InternalTopic:
     """How an internal topic is made on first use, whoever asks for it first."""
     if name == CONSUMER_OFFSETS:
         return InternalTopic(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from semel.broker.catalog.catalog import Catalog
 from semel.broker.failures import ApiError
@@ -16,6 +16,11 @@ from semel.broker.settings.definitions import BadSetting
 from semel.broker.settings.of_topics import TOPIC_SETTINGS
 from semel.broker.settings.settings import Settings, TopicConfig
 from semel.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from semel.wire.messages.create_topics import CreateTopicsRequest
+
+    Assignment = CreateTopicsRequest.CreatableReplicaAssignment
 
 LONGEST_NAME = 249
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -69,7 +74,11 @@ def _check_no_collision(catalog: Catalog, name: str) -> None:
 
 
 def partition_count(
-    settings: Settings, node_id: int, partitions: int, replicas: int, assignments: Sequence[Any]
+    settings: Settings,
+    node_id: int,
+    partitions: int,
+    replicas: int,
+    assignments: Sequence[Assignment],
 ) -> int:
     """How many partitions a CreateTopics entry asks for."""
     if assignments:
@@ -101,7 +110,7 @@ def partition_count(
 
 
 def _assigned_count(
-    node_id: int, partitions: int, replicas: int, assignments: Sequence[Any]
+    node_id: int, partitions: int, replicas: int, assignments: Sequence[Assignment]
 ) -> int:
     for value, name in ((replicas, "replication factor"), (partitions, "numPartitions")):
         if value != -1:

@@ -23,6 +23,7 @@ from semel.core.groups.commands import (
     ListGroups,
     Loaded,
     RegexesResolved,
+    SettingsChanged,
     Tick,
     TopicsChanged,
 )
@@ -32,9 +33,10 @@ from semel.core.groups.encoding import GroupCodec
 from semel.core.groups.replies import (
     LATER,
     Answer,
+    Effect,
     HeartbeatReply,
     ListedGroup,
-    Refused,
+    RequestRefused,
     ResolveRegexes,
     StartTimers,
 )
@@ -57,7 +59,7 @@ Answered = TypeVar("Answered")
 GroupShard = Shard[GroupCoordinator]
 
 
-class Waiting(NamedTuple):
+class WaitingMember(NamedTuple):
     """A request that waits for other members, and how its response is made of the reply."""
 
     shard: GroupShard
@@ -75,7 +77,7 @@ class Groups:
         self._topics = Topics()
         self._topics_are_stale = False
         self._deleted_topics: list[Topic] = []
-        self._waiting: dict[int, Waiting] = {}
+        self._waiting: dict[int, WaitingMember] = {}
         self._request_ids = itertools.count(1)
         self._regex_contexts: dict[tuple[str, str], Context] = {}
         self._joining = Joining(self.submit_all)
@@ -169,7 +171,7 @@ class Groups:
         request_id = next(self._request_ids)
         asked = command(request_id)
         future: asyncio.Future[Answered] = self.broker.loop.create_future()
-        self._waiting[request_id] = Waiting(shard, asked, future, respond)
+        self._waiting[request_id] = WaitingMember(shard, asked, future, respond)
         reply = shard.submit(asked)
         self._arm(shard)
         if reply is LATER:
@@ -222,18 +224,20 @@ class Groups:
 
     # Effects
 
-    def _run(self, shard: GroupShard, effect: Any) -> None:
+    def _run(self, shard: GroupShard, effect: Effect) -> None:
         match effect:
             case Answer(request_id, reply):
                 self._answer(request_id, reply)
             case ResolveRegexes():
                 self._resolve(shard, effect)
             case StartTimers():
+                # What changed while it was loaded, it could not be told.
+                shard.submit(SettingsChanged(self.settings))
                 shard.submit(TopicsChanged(self._topics))
                 shard.submit(Loaded())
                 self._arm(shard)
 
-    def _answer(self, request_id: int, reply: Any) -> None:
+    def _answer(self, request_id: int, reply: object) -> None:
         waiting = self._waiting.pop(request_id, None)
         if waiting is not None and not waiting.future.done():
             waiting.future.set_result(waiting.respond(reply))
@@ -259,7 +263,7 @@ class Groups:
         for regex in sorted(order.regexes):
             try:
                 matches = compile_regex(regex).fullmatch
-            except Refused:
+            except RequestRefused:
                 continue  # from a log written by somebody more generous
             resolved.append((regex, frozenset(name for name in visible if matches(name))))
         shard.submit(RegexesResolved(order.group_id, tuple(resolved), self._topics.version))
@@ -341,8 +345,7 @@ class Groups:
     def _settings_changed(self) -> None:
         self.settings = group_settings(self.broker)
         for shard in self.shards:
-            if isinstance(shard.machine, GroupCoordinator):
-                shard.machine.state.settings = self.settings
+            shard.submit(SettingsChanged(self.settings))
 
 
 def group_settings(broker: Broker) -> GroupSettings:

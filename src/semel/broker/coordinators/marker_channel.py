@@ -6,7 +6,7 @@ import asyncio
 import logging
 from itertools import count
 
-from semel.broker.coordinators.marker_sender import Debt, Errand
+from semel.broker.coordinators.marker_sender import MarkerToSend, PendingCompleteTxn
 from semel.core.transactions.transaction import TopicPartition
 from semel.wire.errors import ErrorCode, ProtocolError
 from semel.wire.frames import RequestHeader, decode_response, encode_request
@@ -30,15 +30,15 @@ class WireChannel:
         self._correlation_ids = count(1)
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def send(self, errands: list[Errand]) -> list[tuple[Errand, ErrorCode]]:
+    async def send(self, markers: list[MarkerToSend]) -> list[tuple[MarkerToSend, ErrorCode]]:
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
-                response = await self._exchange(request_for(errands))
-            return answers_to(errands, response)
+                response = await self._exchange(request_for(markers))
+            return answers_to(markers, response)
         except (OSError, EOFError, TimeoutError, ProtocolError) as problem:
             log.info("lost a broker", extra={"address": self._address, "problem": problem})
             await self.close()
-            return [(errand, ErrorCode.NETWORK_EXCEPTION) for errand in errands]
+            return [(marker, ErrorCode.NETWORK_EXCEPTION) for marker in markers]
 
     async def close(self) -> None:
         if self._streams is not None:
@@ -62,14 +62,14 @@ class WireChannel:
         return response
 
 
-def request_for(errands: list[Errand]) -> WriteTxnMarkersRequest:
+def request_for(markers: list[MarkerToSend]) -> WriteTxnMarkersRequest:
     """One marker entry per transaction, its partitions grouped by topic."""
-    by_debt: dict[Debt, list[TopicPartition]] = {}
-    for debt, partition in errands:
-        by_debt.setdefault(debt, []).append(partition)
+    by_transaction: dict[PendingCompleteTxn, list[TopicPartition]] = {}
+    for pending, partition in markers:
+        by_transaction.setdefault(pending, []).append(partition)
     request = WriteTxnMarkersRequest()
-    for debt, partitions in by_debt.items():
-        producer_id, epoch, commit, coordinator_epoch, version = debt.marker
+    for pending, partitions in by_transaction.items():
+        producer_id, epoch, commit, coordinator_epoch, version = pending.marker
         topics: dict[str, MarkerTopic] = {}
         for topic, index in partitions:
             topics.setdefault(topic, MarkerTopic(name=topic)).partition_indexes.append(index)
@@ -87,9 +87,9 @@ def request_for(errands: list[Errand]) -> WriteTxnMarkersRequest:
 
 
 def answers_to(
-    errands: list[Errand], response: WriteTxnMarkersResponse
-) -> list[tuple[Errand, ErrorCode]]:
-    """The error of each errand. One that was not answered is sent again."""
+    markers: list[MarkerToSend], response: WriteTxnMarkersResponse
+) -> list[tuple[MarkerToSend, ErrorCode]]:
+    """The error of each marker. One that was not answered is sent again."""
     errors = {
         (marker.producer_id, topic.name, partition.partition_index): partition.error_code
         for marker in response.markers
@@ -97,9 +97,9 @@ def answers_to(
         for partition in topic.partitions
     }
     answers = []
-    for errand in errands:
-        debt, (topic_name, index) = errand
-        code = errors.get((debt.marker[0], topic_name, index))
+    for marker in markers:
+        pending, (topic_name, index) = marker
+        code = errors.get((pending.marker[0], topic_name, index))
         error = ErrorCode.NETWORK_EXCEPTION if code is None else ErrorCode.of(code)
-        answers.append((errand, error))
+        answers.append((marker, error))
     return answers

@@ -3,7 +3,7 @@
 Where this broker leads, the marker is appended in process, at once. Other brokers are sent
 WriteTxnMarkers: one queue and at most one request per broker, and what queues up meanwhile goes
 with the next. Partitions without a known leader wait in a queue of their own. What an answer means
-is the table in `core/transactions/markers`; a topic that is gone is owed nothing.
+is the table in `core/transactions/markers`; a topic that is gone needs no marker.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS
 from semel.core.partition.admission import Refusal
 from semel.core.transactions.commands import WriteMarkers
-from semel.core.transactions.markers import MarkersOwed, Verdict
+from semel.core.transactions.markers import MarkerProgress, MarkerVerdict
 from semel.core.transactions.transaction import TopicPartition, Transaction
 from semel.store.interface import DURABLE, Ticket
 from semel.wire.errors import ErrorCode
@@ -48,35 +48,36 @@ def marker_of(prepared: Transaction, coordinator_epoch: int) -> MarkerFields:
     )
 
 
-class Debt:
-    """The markers one prepared transaction owes, and whom to tell when they are written."""
+class PendingCompleteTxn:
+    """A prepared transaction whose markers are under way, and whom to tell when all are written
+    (Kafka's name)."""
 
-    __slots__ = ("late", "marker", "on_paid", "owed", "settled", "still_coordinator")
+    __slots__ = ("late", "marker", "on_complete", "progress", "settled", "still_coordinator")
 
     def __init__(
         self,
         order: WriteMarkers,
         coordinator_epoch: int,
         still_coordinator: Callable[[], bool],
-        on_paid: Callable[[WriteMarkers], None],
+        on_complete: Callable[[WriteMarkers], None],
     ) -> None:
-        self.owed = MarkersOwed(order)
+        self.progress = MarkerProgress(order)
         self.marker = marker_of(order.prepared, coordinator_epoch)
         self.still_coordinator = still_coordinator
-        self.on_paid = on_paid
+        self.on_complete = on_complete
         self.settled = False
         self.late: frozenset[TopicPartition] = frozenset()
         """Partitions whose delay was told: ten tries a second need no line each."""
 
 
-Errand = tuple[Debt, TopicPartition]
-Answers = Iterable[tuple[Errand, ErrorCode]]
+MarkerToSend = tuple[PendingCompleteTxn, TopicPartition]
+Answers = Iterable[tuple[MarkerToSend, ErrorCode]]
 
 
 class Channel(Protocol):
     """A way to another broker. `send` never raises: a lost connection is NETWORK_EXCEPTION."""
 
-    async def send(self, errands: list[Errand]) -> Answers: ...
+    async def send(self, markers: list[MarkerToSend]) -> Answers: ...
 
     async def close(self) -> None: ...
 
@@ -95,14 +96,14 @@ class MarkerSender:
         self.leader_of = leader_of
         self._open_channel = open_channel
         self._channels: dict[int, Channel] = {}
-        self._queues: dict[int, list[Errand]] = {}
+        self._queues: dict[int, list[MarkerToSend]] = {}
         self._sending: set[int] = set()
-        self._unplaced: list[Errand] = []
+        self._unplaced: list[MarkerToSend] = []
         self._again_timer: asyncio.TimerHandle | None = None
 
     def write(self, prepared: Transaction, coordinator_epoch: int) -> Left:
         """Write what can be written now, in this very call: where one broker leads everything,
-        nothing is left, and nobody has to keep a debt."""
+        nothing is left to be waited for."""
         left: Left = {}
         marker = marker_of(prepared, coordinator_epoch)
         for partition in sorted(prepared.partitions):
@@ -112,15 +113,15 @@ class MarkerSender:
                 left[partition] = written
         return left
 
-    def send(self, debt: Debt, left: Left) -> None:
+    def send(self, pending: PendingCompleteTxn, left: Left) -> None:
         """See to what `write` has left."""
-        debt.owed.partitions.intersection_update(left)
+        pending.progress.partitions.intersection_update(left)
         for partition, written in left.items():
             if written is None:
-                self._place(debt, partition)
+                self._place(pending, partition)
             else:
-                self._written_here(debt, partition, written)
-        self._settle(debt)
+                self._written_here(pending, partition, written)
+        self._settle(pending)
 
     @property
     def queued(self) -> dict[str, int]:
@@ -150,71 +151,84 @@ class MarkerSender:
         return appended if isinstance(appended, Refusal) else appended.ticket
 
     def _written_here(
-        self, debt: Debt, partition: TopicPartition, written: Ticket | Refusal
+        self, pending: PendingCompleteTxn, partition: TopicPartition, written: Ticket | Refusal
     ) -> None:
         if isinstance(written, Refusal):
             if written.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                self._forget(debt, partition)
+                self._forget(pending, partition)
             else:
-                self._hear(debt, partition, written.error, written.message)
+                self._answered(pending, partition, written.error, written.message)
         else:
-            written.add_callback(lambda ticket: self._durable(debt, partition, ticket))
+            written.add_callback(lambda ticket: self._durable(pending, partition, ticket))
 
-    def _durable(self, debt: Debt, partition: TopicPartition, ticket: Ticket) -> None:
+    def _durable(
+        self, pending: PendingCompleteTxn, partition: TopicPartition, ticket: Ticket
+    ) -> None:
         failed = ticket.error is not None
         error = ErrorCode.KAFKA_STORAGE_ERROR if failed else ErrorCode.NONE
-        self._hear(debt, partition, error, str(ticket.error))
-        self._settle(debt)
+        self._answered(pending, partition, error, str(ticket.error))
+        self._settle(pending)
 
     # Anywhere
 
-    def _place(self, debt: Debt, partition: TopicPartition) -> None:
+    def _place(self, pending: PendingCompleteTxn, partition: TopicPartition) -> None:
         place = HERE if self.leader_of is None else self.leader_of(*partition)
         if place == HERE:
-            self._written_here(debt, partition, self.append_here(*partition, debt.marker))
+            self._written_here(pending, partition, self.append_here(*partition, pending.marker))
         elif place == GONE:
-            self._forget(debt, partition)
+            self._forget(pending, partition)
         elif isinstance(place, int):
-            self._queues.setdefault(place, []).append((debt, partition))
+            self._queues.setdefault(place, []).append((pending, partition))
             self._wake(place)
         else:
-            self._try_again(debt, partition)
+            self._try_again(pending, partition)
 
-    def _forget(self, debt: Debt, partition: TopicPartition) -> None:
-        log.info("a topic is gone: its marker is not owed", extra={"partition": partition})
-        debt.owed.forget(partition)
+    def _forget(self, pending: PendingCompleteTxn, partition: TopicPartition) -> None:
+        log.info("a topic is gone: it needs no marker", extra={"partition": partition})
+        pending.progress.forget(partition)
 
-    def _hear(self, debt: Debt, partition: TopicPartition, error: ErrorCode, why: str = "") -> None:
-        verdict = debt.owed.hear(partition, error)
-        facts = {"order": debt.owed.order, "partition": partition, "error": error.name, "why": why}
-        if verdict is Verdict.AGAIN:
-            if partition not in debt.late:
-                debt.late |= {partition}
+    def _answered(
+        self,
+        pending: PendingCompleteTxn,
+        partition: TopicPartition,
+        error: ErrorCode,
+        why: str = "",
+    ) -> None:
+        verdict = pending.progress.answered(partition, error)
+        facts = {
+            "order": pending.progress.order,
+            "partition": partition,
+            "error": error.name,
+            "why": why,
+        }
+        if verdict is MarkerVerdict.AGAIN:
+            if partition not in pending.late:
+                pending.late |= {partition}
                 log.info("a marker is sent again until it is written", extra=facts)
-            self._try_again(debt, partition)
-        elif verdict is Verdict.CANCEL:
+            self._try_again(pending, partition)
+        elif verdict is MarkerVerdict.CANCEL:
             log.warning("sending of a transaction's markers ends", extra=facts)
-        elif verdict is Verdict.BUG:
+        elif verdict is MarkerVerdict.BUG:
             log.error("a marker was refused for no reason that we know", extra=facts)
 
-    def _settle(self, debt: Debt) -> None:
-        if debt.owed.paid and not debt.settled and debt.still_coordinator():
-            debt.settled = True
-            debt.on_paid(debt.owed.order)
+    def _settle(self, pending: PendingCompleteTxn) -> None:
+        if pending.progress.complete and not pending.settled and pending.still_coordinator():
+            pending.settled = True
+            pending.on_complete(pending.progress.order)
 
-    def _try_again(self, debt: Debt, partition: TopicPartition) -> None:
-        self._unplaced.append((debt, partition))
+    def _try_again(self, pending: PendingCompleteTxn, partition: TopicPartition) -> None:
+        self._unplaced.append((pending, partition))
         if self._again_timer is None:
             self._again_timer = self._broker.loop.call_later(RETRY_SECONDS, self._place_again)
 
     def _place_again(self) -> None:
         self._again_timer = None
-        errands, self._unplaced = self._unplaced, []
-        for debt, partition in errands:
-            if debt.owed.cancelled or not debt.still_coordinator():
+        markers, self._unplaced = self._unplaced, []
+        for pending, partition in markers:
+            if pending.progress.cancelled or not pending.still_coordinator():
                 continue
-            self._place(debt, partition)
-            self._settle(debt)
+            self._place(pending, partition)
+            self._settle(pending)
 
     # Elsewhere
 
@@ -226,21 +240,21 @@ class MarkerSender:
     async def _drain(self, broker_id: int) -> None:
         """One request at a time; each takes all that has queued up."""
         try:
-            while errands := self._take(broker_id):
+            while markers := self._take(broker_id):
                 channel = self._channels.get(broker_id)
                 if channel is None:
                     assert self._open_channel is not None, f"no way to broker {broker_id}"
                     channel = self._channels[broker_id] = self._open_channel(broker_id)
-                for (debt, partition), error in await channel.send(errands):
-                    self._hear(debt, partition, error)
-                    self._settle(debt)
+                for (pending, partition), error in await channel.send(markers):
+                    self._answered(pending, partition, error)
+                    self._settle(pending)
         finally:
             self._sending.discard(broker_id)
 
-    def _take(self, broker_id: int) -> list[Errand]:
+    def _take(self, broker_id: int) -> list[MarkerToSend]:
         """What is still worth sending: a coordinator that lost its partition has nothing to say."""
         return [
-            (debt, partition)
-            for debt, partition in self._queues.pop(broker_id, ())
-            if not debt.owed.cancelled and debt.still_coordinator()
+            (pending, partition)
+            for pending, partition in self._queues.pop(broker_id, ())
+            if not pending.progress.cancelled and pending.still_coordinator()
         ]

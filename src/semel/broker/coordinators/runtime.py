@@ -62,8 +62,8 @@ class Shard(Generic[M]):
         *,
         now_ms: Callable[[], int],
         run: Callable[[Shard[M], Any], None],
+        failed: Callable[[Shard[M]], None],
         observe: Callable[[Any], None] | None = None,
-        failed: Callable[[Shard[M]], None] | None = None,
     ) -> None:
         self.partition = partition
         self.machine: M | None = None
@@ -197,14 +197,14 @@ class Shard(Generic[M]):
         self._ticket = DURABLE
         self._run(Decision(effects=machine.resume()))
 
-    def unload(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
-        """Forget the machine. All that waits hears `error`, and so does everything to come."""
-        self.machine, self.error = None, error
+    def unload(self) -> None:
+        """Forget the machine. All that waits hears NOT_COORDINATOR, and so does what comes."""
+        self.machine, self.error = None, ErrorCode.NOT_COORDINATOR
         self._put_off.clear()
         waiting, self._waiting = self._waiting, deque()
         for _, command, future, _ in waiting:
             if future is not None and not future.done():
-                future.set_result(command.refused(error))
+                future.set_result(command.refused(self.error))
 
     # The log
 
@@ -275,8 +275,7 @@ class Shard(Generic[M]):
             return
         log.error("cannot write; loading it again", extra={"shard": self, "reason": reason})
         self.unload()
-        if self._failed is not None:
-            self._failed(self)
+        self._failed(self)
 
     def _run(self, decision: Decision) -> None:
         for effect in decision.effects:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from semel.broker.catalog.internal_topics import TRANSACTION_STATE
 from semel.broker.coordinators.errors import Errors, for_produce
-from semel.broker.coordinators.marker_sender import Debt, MarkerSender
+from semel.broker.coordinators.marker_sender import MarkerSender, PendingCompleteTxn
 from semel.broker.coordinators.runtime import Shard
 from semel.broker.coordinators.shards import ShardLoader
 from semel.broker.coordinators.timeline import Timeline
@@ -42,7 +42,7 @@ from semel.core.transactions.partitions import includes
 from semel.core.transactions.records import TransactionCodec, encode_key
 from semel.core.transactions.rules import Rules
 from semel.core.transactions.states import COMPLETE
-from semel.core.transactions.transaction import VERSION_2, TopicPartition, Transaction
+from semel.core.transactions.transaction import TV_2, TopicPartition, Transaction
 from semel.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Transactions:
         self._loader: ShardLoader[Coordinator] = ShardLoader(broker)
         self._unflushed: set[TransactionShard] = set()
         self._completions: dict[str, asyncio.Future[None]] = {}
-        self._debts: dict[str, Debt] = {}
+        self._pending: dict[str, PendingCompleteTxn] = {}
 
     # Life
 
@@ -136,7 +136,7 @@ class Transactions:
         """
         wanted = frozenset(partitions)
         if add:
-            command = AddPartitions(transactional_id, producer_id, epoch, wanted, VERSION_2)
+            command = AddPartitions(transactional_id, producer_id, epoch, wanted, TV_2)
             return when(self.submit(command), lambda reply: dict.fromkeys(wanted, reply.error))
         question = VerifyPartitions(transactional_id, producer_id, epoch, wanted)
         return when(self.shard_of(transactional_id).submit(question), _by_partition)
@@ -170,11 +170,11 @@ class Transactions:
         return self.timeline.why(producer_id, epoch) or ""
 
     def involved(self, txn: Transaction) -> Set[TopicPartition]:
-        """The partitions of a transaction; of one that is ending, those that still owe a marker."""
-        debt = self._debts.get(txn.transactional_id)
-        if debt is None or debt.owed.order.prepared is not txn:
+        """The partitions of a transaction; of one that is ending, those without their marker."""
+        pending = self._pending.get(txn.transactional_id)
+        if pending is None or pending.progress.order.prepared is not txn:
             return txn.partitions
-        return debt.owed.partitions
+        return pending.progress.partitions
 
     def known(self) -> Iterator[Transaction]:
         """Every transaction of every loaded shard."""
@@ -219,18 +219,18 @@ class Transactions:
             self._complete(shard, order.prepared)
             return
         machine = shard.machine
-        debt = Debt(
+        pending = PendingCompleteTxn(
             order,
             shard.epoch,
             still_coordinator=lambda: shard.machine is machine,
-            on_paid=lambda order: self._complete(shard, order.prepared),
+            on_complete=lambda order: self._complete(shard, order.prepared),
         )
-        self._debts[order.prepared.transactional_id] = debt
-        self.markers.send(debt, left)
+        self._pending[order.prepared.transactional_id] = pending
+        self.markers.send(pending, left)
 
     def _complete(self, shard: TransactionShard, prepared: Transaction) -> None:
-        if self._debts:
-            self._debts.pop(prepared.transactional_id, None)
+        if self._pending:
+            self._pending.pop(prepared.transactional_id, None)
         shard.submit_lazily(MarkersWritten(prepared), encode_key(prepared.transactional_id))
         if not self._unflushed:
             self.broker.loop.call_later(FLUSH_SECONDS, self._flush)
@@ -281,7 +281,7 @@ class Transactions:
             for shard in self.shards:
                 shard.unload()
             self.shards = []
-            self._debts.clear()
+            self._pending.clear()
 
     def topic_configured(self, topic: Topic) -> None:
         pass

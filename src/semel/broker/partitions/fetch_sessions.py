@@ -25,7 +25,7 @@ LIVELY_MS = 120_000  # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS
 Topic = str | UUID
 
 
-class Wanted:
+class CachedPartition:
     """One partition a client reads, and what it was last told about it."""
 
     __slots__ = (
@@ -56,7 +56,9 @@ class Wanted:
 class Session:
     __slots__ = ("by_id", "epoch", "id", "used_ms", "wanted")
 
-    def __init__(self, id: int, by_id: bool, wanted: Iterable[Wanted], now_ms: int) -> None:
+    def __init__(
+        self, id: int, by_id: bool, wanted: Iterable[CachedPartition], now_ms: int
+    ) -> None:
         self.id = id
         self.by_id = by_id
         self.epoch = 1
@@ -69,7 +71,7 @@ class Session:
             for asked in topic.partitions:
                 known = self.wanted.get((name, asked.partition))
                 if known is None:
-                    self.wanted[name, asked.partition] = Wanted(name, asked)
+                    self.wanted[name, asked.partition] = CachedPartition(name, asked)
                 else:
                     known.update(asked)
         for forgotten in request.forgotten_topics_data:
@@ -77,7 +79,7 @@ class Session:
             for index in forgotten.partitions:
                 self.wanted.pop((name, index), None)
 
-    def served(self, wanted: Wanted) -> None:
+    def served(self, wanted: CachedPartition) -> None:
         """It got data, so the others go first next time: no partition starves the rest."""
         key = (wanted.topic, wanted.index)
         if key in self.wanted:
@@ -87,7 +89,7 @@ class Session:
 class Fetch(NamedTuple):
     """What one request reads: in a session or without one, told in full or as a difference."""
 
-    wanted: list[Wanted]
+    wanted: list[CachedPartition]
     session: Session | None
     is_incremental: bool
 
@@ -131,7 +133,7 @@ class FetchSessions:
         self._sessions.move_to_end(session.id)
         return Fetch(list(session.wanted.values()), session, is_incremental=True)
 
-    def _new(self, wanted: list[Wanted], by_id: bool, now_ms: int) -> Session | None:
+    def _new(self, wanted: list[CachedPartition], by_id: bool, now_ms: int) -> Session | None:
         if not wanted or not self._make_room(now_ms):
             return None
         id = random.randint(1, LARGEST_ID)
@@ -150,9 +152,9 @@ class FetchSessions:
         return True
 
 
-def _wanted(request: FetchRequest, by_id: bool) -> list[Wanted]:
+def _wanted(request: FetchRequest, by_id: bool) -> list[CachedPartition]:
     return [
-        Wanted(topic.topic_id if by_id else topic.topic, asked)
+        CachedPartition(topic.topic_id if by_id else topic.topic, asked)
         for topic in request.topics
         for asked in topic.partitions
     ]

@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from semel.broker.partitions.fetch_sessions import Fetch, Wanted
+from semel.broker.partitions.fetch_sessions import CachedPartition, Fetch
 from semel.core.partition.epochs import NO_EPOCH_END, epoch_end, epoch_refusal
 from semel.store.interface import OffsetOutOfRange, StorageError
 from semel.wire.errors import ErrorCode
@@ -58,7 +58,7 @@ class Reading:
         self._min_bytes = min_bytes
         self._max_bytes = max_bytes
         self._homes = _find_all(ctx, fetch.wanted)
-        self._found: list[tuple[Wanted, PartitionData]] = []
+        self._found: list[tuple[CachedPartition, PartitionData]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._answer: asyncio.Future[FetchResponse] | None = None
 
@@ -76,11 +76,18 @@ class Reading:
         self._timer = loop.call_later(max_wait_ms / 1000, self._time_is_up)
         for partition in self._partitions():
             partition.waiters.add(self)
+        self._ctx.connection.waits.add(self)
         return self._answer
 
     def wake(self) -> None:
         """A partition has more, or is gone."""
         self._finish(must_answer=False)
+
+    def abandon(self) -> None:
+        """The client is gone: nobody reads the answer."""
+        assert self._answer is not None
+        self._stop_waiting()
+        self._answer.cancel()
 
     def _time_is_up(self) -> None:
         self._finish(must_answer=True)
@@ -93,10 +100,15 @@ class Reading:
         response = self.now(must_answer)
         if response is None:
             return
+        self._stop_waiting()
+        self._answer.set_result(response)
+
+    def _stop_waiting(self) -> None:
+        assert self._timer is not None
         self._timer.cancel()
         for partition in self._partitions():
             partition.waiters.discard(self)
-        self._answer.set_result(response)
+        self._ctx.connection.waits.discard(self)
 
     def _partitions(self) -> list[Partition]:
         return [home for _, home in self._homes if not isinstance(home, ErrorCode)]
@@ -118,7 +130,7 @@ class Reading:
         return None if is_urgent else size
 
     def _read_one(
-        self, wanted: Wanted, home: Partition | ErrorCode, left: int, at_least_one: bool
+        self, wanted: CachedPartition, home: Partition | ErrorCode, left: int, at_least_one: bool
     ) -> PartitionData:
         if isinstance(home, ErrorCode):
             return _failed(wanted, home)
@@ -148,7 +160,11 @@ class Reading:
 
 
 def read(
-    partition: Partition, wanted: Wanted, max_bytes: int, is_committed: bool, at_least_one: bool
+    partition: Partition,
+    wanted: CachedPartition,
+    max_bytes: int,
+    is_committed: bool,
+    at_least_one: bool,
 ) -> PartitionData:
     """Whole batches from the offset on, below the high watermark or the last stable offset."""
     high_watermark = partition.high_watermark
@@ -179,7 +195,7 @@ def read(
     return data
 
 
-def _diverges(partition: Partition, wanted: Wanted, data: PartitionData) -> bool:
+def _diverges(partition: Partition, wanted: CachedPartition, data: PartitionData) -> bool:
     """Whether the client's log parted from ours before its offset (KIP-595's truncation)."""
     end = epoch_end(partition.epochs, wanted.last_fetched_epoch, partition.log.next_offset)
     if end == NO_EPOCH_END:
@@ -190,7 +206,7 @@ def _diverges(partition: Partition, wanted: Wanted, data: PartitionData) -> bool
     return True
 
 
-def _is_news(fetch: Fetch, wanted: Wanted, data: PartitionData) -> bool:
+def _is_news(fetch: Fetch, wanted: CachedPartition, data: PartitionData) -> bool:
     """Whether a session's client must hear of this (CachedPartition.maybeUpdateResponseData)."""
     is_news = (
         not fetch.is_incremental
@@ -215,10 +231,12 @@ def _topic_response(topic: str | UUID) -> FetchResponse.FetchableTopicResponse:
     return FetchResponse.FetchableTopicResponse(topic=topic)
 
 
-def _find_all(ctx: Context, wanted: list[Wanted]) -> list[tuple[Wanted, Partition | ErrorCode]]:
+def _find_all(
+    ctx: Context, wanted: list[CachedPartition]
+) -> list[tuple[CachedPartition, Partition | ErrorCode]]:
     """Each with its partition, or with the reason why the client cannot have it."""
     topics: dict[object, list[Partition] | ErrorCode] = {}
-    homes: list[tuple[Wanted, Partition | ErrorCode]] = []
+    homes: list[tuple[CachedPartition, Partition | ErrorCode]] = []
     for item in wanted:
         found = topics.get(item.topic)
         if found is None:
@@ -242,7 +260,7 @@ def _find_topic(ctx: Context, topic: str | UUID) -> list[Partition] | ErrorCode:
     return partitions or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _failed(wanted: Wanted, error: ErrorCode) -> PartitionData:
+def _failed(wanted: CachedPartition, error: ErrorCode) -> PartitionData:
     return PartitionData(
         partition_index=wanted.index,
         error_code=error,

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from semel.core.partition.compaction import CompactionPolicy
+from semel.store.cleanable import LogToClean, dirtiest, measure
 from semel.store.compaction import CorruptSegment, compact_gently
-from semel.store.dirt import Dirt, filthiest, measure
 from semel.store.disk import DiskLog
 from semel.store.interface import StorageError
 
@@ -82,12 +82,12 @@ class Housekeeping:
 
     async def compact(self) -> None:
         """Compact the logs that are due, the dirtiest first."""
-        while (partition := self._filthiest()) is not None:
-            log, dirt = partition.log, self._dirt(partition)
+        while (partition := self._dirtiest()) is not None:
+            log, section = partition.log, self._to_clean(partition)
             assert isinstance(log, DiskLog)
             policy = CompactionPolicy(partition.state)
             try:
-                result = await compact_gently(log, policy, dirt, self._now_ms())
+                result = await compact_gently(log, policy, section, self._now_ms())
             except (CorruptSegment, StorageError) as problem:
                 self._left_alone.add(partition)
                 logger.error(
@@ -96,21 +96,21 @@ class Housekeeping:
                 )
                 continue
             logger.info("compacted", extra={"partition": partition, **result._asdict()})
-            if result.cleaned_to <= dirt.first_offset:
+            if result.cleaned_to <= section.first_offset:
                 return  # no progress: a single key map could not hold a batch's keys
 
-    def _filthiest(self) -> Partition | None:
+    def _dirtiest(self) -> Partition | None:
         due = [
-            (partition, self._dirt(partition), partition.log.config)
+            (partition, self._to_clean(partition), partition.log.config)
             for partition in self._partitions
             if partition.log.config.compact
             and partition.log.offline is None
             and isinstance(partition.log, DiskLog)
             and partition not in self._left_alone
         ]
-        return filthiest(due)
+        return dirtiest(due)
 
-    def _dirt(self, partition: Partition) -> Dirt:
+    def _to_clean(self, partition: Partition) -> LogToClean:
         log = partition.log
         assert isinstance(log, DiskLog)
         return measure(

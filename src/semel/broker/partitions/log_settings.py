@@ -1,12 +1,12 @@
 """A topic's settings as its logs need them."""
 
 from collections.abc import Mapping
-from typing import Any
 
+from semel.broker.settings.definitions import Value
 from semel.store.interface import LogConfig
 
 
-def log_config(config: Mapping[str, Any]) -> LogConfig:
+def log_config(config: Mapping[str, Value]) -> LogConfig:
     policy = config["cleanup.policy"]
     return LogConfig(
         segment_bytes=config["segment.bytes"],

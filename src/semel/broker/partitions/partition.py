@@ -16,7 +16,7 @@ from semel.broker.catalog.catalog import Topic
 from semel.broker.partitions.loading import load_state, write_snapshot
 from semel.broker.partitions.recoding import Recoding
 from semel.core.machine import LogEntry
-from semel.core.partition.admission import Limits, Refusal, refusal
+from semel.core.partition.admission import BatchLimits, Refusal, refusal
 from semel.core.partition.producers import Duplicate
 from semel.core.partition.snapshots import encode_aborted
 from semel.core.partition.state import PartitionState
@@ -109,7 +109,7 @@ class Partition:
     def configure(self) -> None:
         """Follow the topic's settings."""
         config = self.topic.config
-        self._limits = Limits(
+        self._limits = BatchLimits(
             max_message_bytes=config["max.message.bytes"],
             log_append_time=config["message.timestamp.type"] == "LogAppendTime",
             timestamp_before_max_ms=config["message.timestamp.before.max.ms"],

@@ -87,7 +87,12 @@ class Partitions:
 
     def new_store(self) -> Store:
         durability = self.broker.settings["durability"]
-        return DiskStore(self.broker.data, durability=durability, files=self.files)
+        return DiskStore(
+            self.broker.data,
+            durability=durability,
+            files=self.files,
+            open_files=self.broker.shares.files,
+        )
 
     def start(self) -> None:
         self._remove_unclaimed()

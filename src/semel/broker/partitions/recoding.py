@@ -8,9 +8,10 @@ refused is looked into afterwards, to name the records at fault.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from semel.core.partition.admission import Limits, Refusal
+from semel.broker.settings.definitions import Value
+from semel.core.partition.admission import BatchLimits, Refusal
 from semel.core.partition.record_faults import MOST_NAMED, record_refusal
 from semel.wire.batches import (
     HEADER_SIZE,
@@ -32,7 +33,7 @@ class Recoding(NamedTuple):
     needs_keys: bool
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Recoding:
+    def of(cls, config: Mapping[str, Value]) -> Recoding:
         name = config["compression.type"]
         if name == "producer":
             codec = None
@@ -48,7 +49,7 @@ class Recoding(NamedTuple):
         return self.needs_keys or (self.codec is not None and batch.compression != self.codec)
 
     def apply(
-        self, batch: BatchHeader, limits: Limits, now_ms: int, where: object
+        self, batch: BatchHeader, limits: BatchLimits, now_ms: int, where: object
     ) -> BatchHeader | Refusal:
         """The batch as the topic wants it, or why it cannot be."""
         try:
@@ -64,7 +65,7 @@ class Recoding(NamedTuple):
             return Refusal(ErrorCode.INVALID_RECORD, f"The records cannot be read: {problem}.")
 
     def name_records(
-        self, refusal: Refusal, batch: BatchHeader, limits: Limits, now_ms: int, where: object
+        self, refusal: Refusal, batch: BatchHeader, limits: BatchLimits, now_ms: int, where: object
     ) -> Refusal:
         """A refusal of timestamps by the header, with the records at fault if they are few enough
         to be looked at: the batch is refused either way, and must not cost more than a good one."""

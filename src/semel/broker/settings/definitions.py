@@ -1,6 +1,6 @@
 """What a setting is: name, type, default, allowed values, meaning; how text becomes a value.
 
-Settings carry Kafka's names. The tables are `broker_settings` and `topic_settings`; loading them
+Settings carry Kafka's names. The tables are `of_brokers` and `of_topics`; loading them
 from files, environment and flags is `settings`. Values travel as text (that is how Kafka's
 DescribeConfigs and AlterConfigs carry them) and are read once into Python's types.
 """
@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+Value = Any
+"""A setting's value: bool, int, float, str or a tuple of str, as its definition says, or None."""
 
-class Kind(IntEnum):
+
+class SettingType(IntEnum):
     """The types of Kafka's ConfigDef, numbered as DescribeConfigs numbers them."""
 
     BOOLEAN = 1
@@ -27,7 +30,7 @@ class Kind(IntEnum):
     PASSWORD = 9
 
 
-class Source(IntEnum):
+class ConfigSource(IntEnum):
     """Where a value comes from, numbered as in DescribeConfigsResponse.ConfigSource."""
 
     TOPIC = 1
@@ -46,7 +49,7 @@ class BadSetting(ValueError):
 class Allowed:
     """Which values a setting takes, as a test and in words."""
 
-    test: Callable[[Any], bool]
+    test: Callable[[Value], bool]
     words: str
 
 
@@ -76,8 +79,8 @@ READ_ONLY, PER_BROKER, CLUSTER_WIDE = "read-only", "per-broker", "cluster-wide"
 @dataclass(frozen=True, slots=True)
 class Setting:
     name: str
-    kind: Kind
-    default: Any
+    kind: SettingType
+    default: Value
     doc: str
     allowed: Allowed | None = None
     #: Whether a running broker takes a new value, and from whom (Kafka's "update mode").
@@ -87,39 +90,39 @@ class Setting:
 
     @property
     def is_sensitive(self) -> bool:
-        return self.kind is Kind.PASSWORD
+        return self.kind is SettingType.PASSWORD
 
-    def parse(self, given: Any) -> Any:
+    def parse(self, given: object) -> Value:
         """The value of `given` (text, or a value already typed, as TOML has them)."""
         value = self._read(given)
         if self.allowed is not None and value is not None and not self.allowed.test(value):
             raise self._bad(given, self.allowed.words)
         return value
 
-    def text(self, value: Any) -> str | None:
+    def text(self, value: Value) -> str | None:
         """The value as Kafka writes it."""
         if value is None:
             return None
-        if self.kind is Kind.BOOLEAN:
+        if self.kind is SettingType.BOOLEAN:
             return "true" if value else "false"
-        if self.kind is Kind.LIST:
+        if self.kind is SettingType.LIST:
             return ",".join(value)
         return str(value)
 
-    def _read(self, given: Any) -> Any:
+    def _read(self, given: object) -> Value:
         if given is None:
             return None
         if self.kind in _RANGES:
             return self._read_integer(given)
-        if self.kind is Kind.DOUBLE:
+        if self.kind is SettingType.DOUBLE:
             return self._read_double(given)
-        if self.kind is Kind.BOOLEAN:
+        if self.kind is SettingType.BOOLEAN:
             return self._read_boolean(given)
-        if self.kind is Kind.LIST:
+        if self.kind is SettingType.LIST:
             return _read_list(given)
         return str(given).strip()
 
-    def _read_integer(self, given: Any) -> int:
+    def _read_integer(self, given: object) -> int:
         low, high = _RANGES[self.kind]
         try:
             value = int(str(given).strip())
@@ -129,31 +132,31 @@ class Setting:
             raise self._bad(given, f"Not a number of type {self.kind.name}")
         return value
 
-    def _read_double(self, given: Any) -> float:
+    def _read_double(self, given: object) -> float:
         try:
             return float(str(given).strip())
         except ValueError:
             raise self._bad(given, f"Not a number of type {self.kind.name}") from None
 
-    def _read_boolean(self, given: Any) -> bool:
+    def _read_boolean(self, given: object) -> bool:
         word = str(given).strip().lower()
         if word not in ("true", "false"):
             raise self._bad(given, "Expected value to be either true or false")
         return word == "true"
 
-    def _bad(self, given: Any, why: str) -> BadSetting:
+    def _bad(self, given: object, why: str) -> BadSetting:
         shown = "[hidden]" if self.is_sensitive else given
         return BadSetting(f"Invalid value {shown} for configuration {self.name}: {why}")
 
 
 _RANGES = {
-    Kind.SHORT: (-(2**15), 2**15 - 1),
-    Kind.INT: (-(2**31), 2**31 - 1),
-    Kind.LONG: (-(2**63), 2**63 - 1),
+    SettingType.SHORT: (-(2**15), 2**15 - 1),
+    SettingType.INT: (-(2**31), 2**31 - 1),
+    SettingType.LONG: (-(2**63), 2**63 - 1),
 }
 
 
-def _read_list(given: Any) -> tuple[str, ...]:
+def _read_list(given: object) -> tuple[str, ...]:
     entries = given if isinstance(given, list | tuple) else str(given).split(",")
     return tuple(entry for entry in (str(entry).strip() for entry in entries) if entry)
 

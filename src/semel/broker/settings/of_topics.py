@@ -10,8 +10,8 @@ import re
 
 from semel.broker.settings.definitions import (
     Allowed,
-    Kind,
     Setting,
+    SettingType,
     Table,
     any_of,
     at_least,
@@ -20,12 +20,12 @@ from semel.broker.settings.definitions import (
 )
 
 BOOLEAN, DOUBLE, INT, LIST, LONG, STRING = (
-    Kind.BOOLEAN,
-    Kind.DOUBLE,
-    Kind.INT,
-    Kind.LIST,
-    Kind.LONG,
-    Kind.STRING,
+    SettingType.BOOLEAN,
+    SettingType.DOUBLE,
+    SettingType.INT,
+    SettingType.LIST,
+    SettingType.LONG,
+    SettingType.STRING,
 )
 NEVER_MS = 2**63 - 1
 COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
@@ -38,7 +38,12 @@ THROTTLED = Allowed(
 
 
 def _topic(
-    name: str, kind: Kind, default: object, broker: str | None, allowed: Allowed | None, doc: str
+    name: str,
+    kind: SettingType,
+    default: object,
+    broker: str | None,
+    allowed: Allowed | None,
+    doc: str,
 ) -> Setting:
     fallbacks = ((broker, 1),) if broker else ()
     return Setting(name, kind, default, doc, allowed, fallbacks=fallbacks)
@@ -49,31 +54,31 @@ TOPIC_SETTINGS = Table([
     _topic("cleanup.policy", LIST, ("delete",), "log.cleanup.policy", any_of("compact", "delete"),
            "What happens to old data: `delete` drops segments past their retention, `compact` keeps the last record of each key; both may be given."),
     _topic("compression.gzip.level", INT, -1, "compression.gzip.level", GZIP_LEVELS,
-           "Level of gzip where the broker compresses; -1 is the library's own default."),
+           "Level of gzip where the broker compresses; -1 is the library's own default. Without effect here: the level is the library's."),
     _topic("compression.lz4.level", INT, 9, "compression.lz4.level", between(1, 17),
-           "Level of lz4 where the broker compresses."),
+           "Level of lz4 where the broker compresses. Without effect here: the level is the library's."),
     _topic("compression.type", STRING, "producer", "compression.type", one_of(*COMPRESSIONS),
            "How batches are stored; `producer` keeps them as they came."),
     _topic("compression.zstd.level", INT, 3, "compression.zstd.level", between(-131072, 22),
-           "Level of zstd where the broker compresses."),
+           "Level of zstd where the broker compresses. Without effect here: the level is 3."),
     _topic("delete.retention.ms", LONG, 86_400_000, "log.cleaner.delete.retention.ms", at_least(0),
            "How long a compacted topic keeps tombstones and transaction markers after cleaning, so that slow readers still see them."),
     _topic("file.delete.delay.ms", LONG, 60_000, "log.segment.delete.delay.ms", at_least(0),
            "How long a deleted segment's files stay on disk."),
     _topic("flush.messages", LONG, NEVER_MS, "log.flush.interval.messages", at_least(1),
-           "Sync the log to the device after so many records; see also the broker's `durability`."),
+           "Sync the log to the device after so many records. Without effect here: see the broker's `durability`."),
     _topic("flush.ms", LONG, NEVER_MS, "log.flush.interval.ms", at_least(0),
-           "Sync the log to the device after so many milliseconds."),
+           "Sync the log to the device after so many milliseconds. Without effect here: see the broker's `durability`."),
     _topic("follower.replication.throttled.replicas", LIST, (), None, THROTTLED,
-           "Replicas whose copying is throttled on the follower's side."),
+           "Replicas whose copying is throttled on the follower's side. Without effect here: there is one broker."),
     _topic("index.interval.bytes", INT, 4096, "log.index.interval.bytes", at_least(0),
            "Add an entry to the offset index about every so many bytes of log."),
     _topic("leader.replication.throttled.replicas", LIST, (), None, THROTTLED,
-           "Replicas whose copying is throttled on the leader's side."),
+           "Replicas whose copying is throttled on the leader's side. Without effect here: there is one broker."),
     _topic("local.retention.bytes", LONG, -2, "log.local.retention.bytes", at_least(-2),
-           "With tiered storage, how many bytes stay local; -2 follows `retention.bytes`."),
+           "With tiered storage, how many bytes stay local; -2 follows `retention.bytes`. Without effect here: there is no tiered storage."),
     _topic("local.retention.ms", LONG, -2, "log.local.retention.ms", at_least(-2),
-           "With tiered storage, how long data stays local; -2 follows `retention.ms`."),
+           "With tiered storage, how long data stays local; -2 follows `retention.ms`. Without effect here: there is no tiered storage."),
     _topic("max.compaction.lag.ms", LONG, NEVER_MS, "log.cleaner.max.compaction.lag.ms", at_least(1),
            "A record is compacted no later than this after it was written."),
     _topic("max.message.bytes", INT, 1_048_588, "message.max.bytes", at_least(0),
@@ -91,11 +96,11 @@ TOPIC_SETTINGS = Table([
     _topic("min.insync.replicas", INT, 1, "min.insync.replicas", at_least(1),
            "How many replicas must have a record before acks=all is answered."),
     _topic("preallocate", BOOLEAN, False, "log.preallocate", None,
-           "Reserve a new segment's full size on disk at once."),
+           "Reserve a new segment's full size on disk at once. Without effect here."),
     _topic("remote.log.copy.disable", BOOLEAN, False, None, None,
-           "With tiered storage, stop copying to the remote tier."),
+           "With tiered storage, stop copying to the remote tier. Without effect here: there is no tiered storage."),
     _topic("remote.log.delete.on.disable", BOOLEAN, False, None, None,
-           "With tiered storage, delete remote data once it is switched off."),
+           "With tiered storage, delete remote data once it is switched off. Without effect here: there is no tiered storage."),
     _topic("remote.storage.enable", BOOLEAN, False, None, NOT_TIERED,
            "Tiered storage, which this broker does not have: only `false` is allowed."),
     _topic("retention.bytes", LONG, -1, "log.retention.bytes", None,
@@ -107,7 +112,7 @@ TOPIC_SETTINGS = Table([
     _topic("segment.index.bytes", INT, 10_485_760, "log.index.size.max.bytes", at_least(4),
            "The largest index file of a segment."),
     _topic("segment.jitter.ms", LONG, 0, "log.roll.jitter.ms", at_least(0),
-           "Spread the rolling of segments by up to this much, so that not all roll at once."),
+           "Spread the rolling of segments by up to this much, so that not all roll at once. Without effect here."),
     _topic("segment.ms", LONG, 604_800_000, "log.roll.ms", at_least(1),
            "Begin a new segment after this time even if it is not full."),
     _topic("unclean.leader.election.enable", BOOLEAN, False, "unclean.leader.election.enable", None,
@@ -116,7 +121,7 @@ TOPIC_SETTINGS = Table([
 
 GROUP_SETTINGS = Table([
     _topic("consumer.assignment.interval.ms", INT, 0, "group.consumer.assignment.interval.ms", at_least(0),
-           "The shortest time between two assignments of the group (KIP-848)."),
+           "The shortest time between two assignments of the group (KIP-848). Without effect here: the broker's counts."),
     _topic("consumer.heartbeat.interval.ms", INT, 5000, "group.consumer.heartbeat.interval.ms", at_least(1),
            "How often members of the group are told to heartbeat (KIP-848)."),
     _topic("consumer.session.timeout.ms", INT, 45000, "group.consumer.session.timeout.ms", at_least(1),

@@ -7,13 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
-from typing import Any
 
 from semel.broker.catalog import catalog as catalogs
 from semel.broker.catalog.topics import check_configs, check_name
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
-from semel.broker.settings.definitions import READ_ONLY, BadSetting, Setting, Source, Table
+from semel.broker.settings.definitions import (
+    READ_ONLY,
+    BadSetting,
+    ConfigSource,
+    Setting,
+    Table,
+    Value,
+)
 from semel.broker.settings.of_brokers import BROKER_SETTINGS
 from semel.broker.settings.of_topics import GROUP_SETTINGS, TOPIC_SETTINGS
 from semel.broker.settings.settings import Settings, TopicConfig
@@ -157,7 +163,7 @@ class Resource:
             if self.name == "":  # the default of all brokers has only what is set on it
                 if setting.name not in self.own:
                     continue
-                sources = [one for one in sources if one[2] is Source.DYNAMIC_DEFAULT_BROKER]
+                sources = [one for one in sources if one[2] is ConfigSource.DYNAMIC_DEFAULT_BROKER]
                 value = setting.parse(self.own[setting.name])
             yield ConfigEntry(setting, value, sources, self._is_read_only(setting))
 
@@ -166,14 +172,14 @@ class Resource:
             sources = list(_sources_above(self.ctx.settings, setting))
             if setting.name in self.own:
                 text = self.own[setting.name]
-                sources.insert(0, (setting.name, text, Source.GROUP))
+                sources.insert(0, (setting.name, text, ConfigSource.GROUP))
                 value = setting.parse(text)
             else:
                 value = self.ctx.settings[setting.fallbacks[0][0]]
             yield ConfigEntry(setting, value, sources, read_only=False)
 
 
-ConfigSource = tuple[str, str | None, Source]
+ConfigSynonym = tuple[str, str | None, ConfigSource]
 
 
 class ConfigEntry:
@@ -182,7 +188,7 @@ class ConfigEntry:
     __slots__ = ("read_only", "setting", "sources", "value")
 
     def __init__(
-        self, setting: Setting, value: Any, sources: list[ConfigSource], read_only: bool
+        self, setting: Setting, value: Value, sources: list[ConfigSynonym], read_only: bool
     ) -> None:
         self.setting = setting
         self.value = None if setting.is_sensitive else setting.text(value)
@@ -190,15 +196,15 @@ class ConfigEntry:
         self.read_only = read_only
 
     @property
-    def source(self) -> Source:
-        return self.sources[0][2] if self.sources else Source.DEFAULT
+    def source(self) -> ConfigSource:
+        return self.sources[0][2] if self.sources else ConfigSource.DEFAULT
 
 
 def topic_entries(config: TopicConfig, wanted: list[str] | None = None) -> Iterator[ConfigEntry]:
     for setting in _selected(TOPIC_SETTINGS, wanted):
         sources = list(_sources_above(config.settings, setting))
         if setting.name in config.own:
-            sources.insert(0, (setting.name, config.own[setting.name], Source.TOPIC))
+            sources.insert(0, (setting.name, config.own[setting.name], ConfigSource.TOPIC))
         yield ConfigEntry(setting, config[setting.name], sources, read_only=False)
 
 
@@ -207,13 +213,13 @@ def _selected(table: Table, wanted: list[str] | None) -> Iterator[Setting]:
     return (table[name] for name in names)
 
 
-def _sources_above(settings: Settings, setting: Setting) -> Iterator[ConfigSource]:
+def _sources_above(settings: Settings, setting: Setting) -> Iterator[ConfigSynonym]:
     """What the broker says about a setting of a topic or group."""
     for name, _ in setting.fallbacks:
         yield from _broker_sources(settings, name)
 
 
-def _broker_sources(settings: Settings, name: str) -> Iterator[ConfigSource]:
+def _broker_sources(settings: Settings, name: str) -> Iterator[ConfigSynonym]:
     for synonym, value, source in settings.sources(name):
         setting = BROKER_SETTINGS[synonym]
         yield synonym, None if setting.is_sensitive else setting.text(value), source

@@ -10,30 +10,29 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
-from semel.broker.settings.definitions import BadSetting, Setting, Source
+from semel.broker.settings.definitions import BadSetting, ConfigSource, Setting, Value
 from semel.broker.settings.of_brokers import BROKER_SETTINGS
 from semel.broker.settings.of_topics import TOPIC_SETTINGS
 
 ENVIRONMENT_PREFIX = "SEMEL_"
 
 
-class Settings(dict[str, Any]):
+class Settings(dict[str, Value]):
     """Typed values by name, resolved on first use; dynamic ones go before those given at start."""
 
-    def __init__(self, given: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, given: Mapping[str, object] | None = None) -> None:
         super().__init__()
         self._given = {
             name: BROKER_SETTINGS.named(name, "setting").parse(value)
             for name, value in (given or {}).items()
         }
-        self._dynamic_default: dict[str, Any] = {}
-        self._dynamic_broker: dict[str, Any] = {}
+        self._dynamic_default: dict[str, Value] = {}
+        self._dynamic_broker: dict[str, Value] = {}
         #: Called after every change, by those who keep copies of a value.
         self.observers: list[Callable[[], None]] = []
 
-    def __missing__(self, name: str) -> Any:
+    def __missing__(self, name: str) -> Value:
         setting = BROKER_SETTINGS[name]
         value = next((value for value, _ in self._own_values(setting)), setting.default)
         if value is None:
@@ -49,7 +48,7 @@ class Settings(dict[str, Any]):
         for observer in self.observers:
             observer()
 
-    def sources(self, name: str) -> Iterator[tuple[str, Any, Source]]:
+    def sources(self, name: str) -> Iterator[tuple[str, Value, ConfigSource]]:
         """Every place that gives it a value, the one in force first (Kafka's synonyms)."""
         setting = BROKER_SETTINGS[name]
         for synonym in (setting, *(BROKER_SETTINGS[other] for other, _ in setting.fallbacks)):
@@ -57,18 +56,18 @@ class Settings(dict[str, Any]):
                 yield synonym.name, value, source
         for synonym in (setting, *(BROKER_SETTINGS[other] for other, _ in setting.fallbacks)):
             if synonym.default is not None:
-                yield synonym.name, synonym.default, Source.DEFAULT
+                yield synonym.name, synonym.default, ConfigSource.DEFAULT
 
-    def _own_values(self, setting: Setting) -> Iterator[tuple[Any, Source]]:
+    def _own_values(self, setting: Setting) -> Iterator[tuple[Value, ConfigSource]]:
         for layer, source in (
-            (self._dynamic_broker, Source.DYNAMIC_BROKER),
-            (self._dynamic_default, Source.DYNAMIC_DEFAULT_BROKER),
-            (self._given, Source.STATIC_BROKER),
+            (self._dynamic_broker, ConfigSource.DYNAMIC_BROKER),
+            (self._dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER),
+            (self._given, ConfigSource.STATIC_BROKER),
         ):
             if setting.name in layer:
                 yield layer[setting.name], source
 
-    def _fallback(self, setting: Setting) -> Any:
+    def _fallback(self, setting: Setting) -> Value:
         for name, factor in setting.fallbacks:
             value = self[name]
             if value is not None:
@@ -76,7 +75,7 @@ class Settings(dict[str, Any]):
         return None
 
 
-class TopicConfig(dict[str, Any]):
+class TopicConfig(dict[str, Value]):
     """A topic's typed settings: its own where it sets them, the broker's elsewhere."""
 
     __slots__ = ("own", "settings")
@@ -86,7 +85,7 @@ class TopicConfig(dict[str, Any]):
         self.settings = settings
         self.own = dict(own)
 
-    def __missing__(self, name: str) -> Any:
+    def __missing__(self, name: str) -> Value:
         setting = TOPIC_SETTINGS[name]
         if name in self.own:
             value = setting.parse(self.own[name])
@@ -106,16 +105,16 @@ def gather(
     file: Path | None = None,
     environment: Mapping[str, str] | None = None,
     flags: Iterable[str] = (),
-) -> dict[str, Any]:
+) -> dict[str, Value]:
     """What a TOML file gives, overridden by the environment, overridden by `name=value` flags."""
-    given: dict[str, Any] = {}
+    given: dict[str, Value] = {}
     if file is not None:
         given |= from_toml(file)
     given |= from_environment(os.environ if environment is None else environment)
     return given | from_flags(flags)
 
 
-def from_toml(file: Path) -> dict[str, Any]:
+def from_toml(file: Path) -> dict[str, object]:
     """Names may be dotted (`log.retention.ms = 1000`), quoted, or grouped in tables."""
     import tomllib
 
@@ -146,7 +145,7 @@ def from_flags(flags: Iterable[str]) -> dict[str, str]:
     return given
 
 
-def _flat(prefix: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flat(prefix: str, table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _flat(f"{prefix}{key}.", value)
@@ -154,5 +153,5 @@ def _flat(prefix: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield prefix + key, value
 
 
-def _parsed(texts: Mapping[str, str]) -> dict[str, Any]:
+def _parsed(texts: Mapping[str, str]) -> dict[str, Value]:
     return {name: BROKER_SETTINGS[name].parse(text) for name, text in texts.items()}

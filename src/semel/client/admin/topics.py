@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from semel.client.cluster import Cluster
 from semel.client.errors import error_for
-from semel.client.machines.metadata import Topic
+from semel.client.machines.metadata import TopicMetadata
 from semel.client.machines.types import Node, TopicPartition
 from semel.client.offsets import FoundOffset, list_offsets
 from semel.client.settings.clients import IsolationLevel
@@ -125,7 +125,7 @@ class TopicAdministration:
         topics = await self.describe_topics()
         return sorted(name for name, topic in topics.items() if internal or not topic.is_internal)
 
-    async def describe_topics(self, names: Iterable[str] | None = None) -> dict[str, Topic]:
+    async def describe_topics(self, names: Iterable[str] | None = None) -> dict[str, TopicMetadata]:
         """Partitions and leaders of these topics, or of all."""
         wanted = None if names is None else list(names)
         request = MetadataRequest(

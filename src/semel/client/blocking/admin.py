@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         TransactionDescription,
         TransactionListing,
     )
-    from semel.client.machines.metadata import Topic
+    from semel.client.machines.metadata import TopicMetadata
     from semel.client.machines.types import OffsetAndMetadata, ProducerIdentity, TopicPartition
     from semel.client.offsets import FoundOffset
     from semel.client.settings import ClientSettings, Servers
@@ -70,7 +70,7 @@ class Admin(Blocking):
         """The names of all topics; the brokers' own too, if asked for."""
         return run(self._client.list_topics(internal=internal))
 
-    def describe_topics(self, names: Iterable[str] | None = None) -> dict[str, Topic]:
+    def describe_topics(self, names: Iterable[str] | None = None) -> dict[str, TopicMetadata]:
         """Partitions and leaders of these topics, or of all."""
         return run(self._client.describe_topics(names))
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from semel.client.cluster import Cluster
-from semel.client.consumer.group import Group, Listeners, Partitions
+from semel.client.consumer.group import GroupClient, Listeners, Partitions
 from semel.client.errors import error_for
-from semel.client.machines.membership import GroupSettings, Membership, Next
+from semel.client.machines.membership import ClassicMemberSettings, Membership, Next
 from semel.client.machines.patience import Deadline
 from semel.client.machines.subscription import Subscription
 from semel.client.machines.types import GroupMetadata
@@ -27,12 +27,12 @@ _MOVED_ON = (
 )
 
 
-class ClassicGroup(Group):
+class ClassicGroupClient(GroupClient):
     def __init__(self, cluster: Cluster, settings: ConsumerSettings) -> None:
         super().__init__(cluster, settings)
         try:
             self.membership = Membership(
-                GroupSettings(
+                ClassicMemberSettings(
                     self.group_id,
                     settings.session_timeout_ms,
                     settings.max_poll_interval_ms,

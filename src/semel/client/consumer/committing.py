@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from semel.client.cluster import Cluster
-from semel.client.consumer.group import Group
+from semel.client.consumer.group import GroupClient
 from semel.client.machines.patience import Deadline
 from semel.client.machines.types import OffsetAndMetadata, TopicPartition
 from semel.client.metrics import ConsumerMeter
@@ -21,7 +21,7 @@ class Committing:
         self,
         cluster: Cluster,
         settings: ConsumerSettings,
-        group: Group,
+        group: GroupClient,
         positions: Callable[[], Offsets],
         meter: ConsumerMeter,
     ) -> None:

@@ -15,16 +15,16 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from semel.client.cluster import Cluster
-from semel.client.consumer.classic_group import ClassicGroup
+from semel.client.consumer.classic_group import ClassicGroupClient
 from semel.client.consumer.committing import Committing
-from semel.client.consumer.consumer_group import ConsumerGroup
+from semel.client.consumer.consumer_group import ConsumerGroupClient
 from semel.client.consumer.fetcher import Fetcher
-from semel.client.consumer.group import Group, Listeners, Partitions
+from semel.client.consumer.group import GroupClient, Listeners, Partitions
 from semel.client.consumer.inquiries import Inquiries
 from semel.client.consumer.positions import Positions
 from semel.client.consumer.records import ConsumerRecord, Deserializers, K, V
 from semel.client.lifetime import Lifetime
-from semel.client.machines.fetching import EARLIEST, LATEST, PartitionState, Reset
+from semel.client.machines.fetching import EARLIEST, LATEST, Reset, TopicPartitionState
 from semel.client.machines.patience import Deadline
 from semel.client.machines.subscription import Subscription
 from semel.client.machines.types import GroupMetadata, OffsetAndMetadata, TopicPartition
@@ -41,7 +41,10 @@ T = TypeVar("T")
 # What an application may want to do when its partitions change.
 RebalanceListener = Callable[[Partitions], Awaitable[None] | None]
 
-_GROUPS: dict[str, type[Group]] = {"classic": ClassicGroup, "consumer": ConsumerGroup}
+_GROUPS: dict[str, type[GroupClient]] = {
+    "classic": ClassicGroupClient,
+    "consumer": ConsumerGroupClient,
+}
 
 
 async def _told(listener: RebalanceListener | None, partitions: Partitions) -> None:
@@ -70,13 +73,13 @@ class Consumer(Inquiries[K, V], Lifetime):
         """
         self.settings = ConsumerSettings.of(bootstrap_servers, settings, **given)
         self._deserializers = Deserializers(key_deserializer, value_deserializer)
-        self._states: dict[TopicPartition, PartitionState] = {}
+        self._states: dict[TopicPartition, TopicPartitionState] = {}
         self._subscription: Subscription | None = None
         self._on_revoked: RebalanceListener | None = None
         self._on_lost: RebalanceListener | None = None
         self._on_assigned: RebalanceListener | None = None
         self._listeners = Listeners(self._revoked, self._lost, self._assigned)
-        self._group: Group | None = None
+        self._group: GroupClient | None = None
         self._committing: Committing | None = None
         self._started = False
         self._closed = False
@@ -313,7 +316,7 @@ class Consumer(Inquiries[K, V], Lifetime):
             if self._started:
                 self._fetcher.forget(partition)
         for partition in partitions - self._states.keys():
-            self._states[partition] = PartitionState(partition)
+            self._states[partition] = TopicPartitionState(partition)
 
     # Positions
 
@@ -403,7 +406,7 @@ class Consumer(Inquiries[K, V], Lifetime):
 
     # Checks
 
-    def _need_group(self, operation: str) -> Group:
+    def _need_group(self, operation: str) -> GroupClient:
         if not self.settings.group_id:
             raise UsageError(f"{operation} needs a consumer with a group_id")
         self._need_started()

@@ -11,7 +11,7 @@ import uuid
 from contextlib import suppress
 
 from semel.client.cluster import Cluster
-from semel.client.consumer.group import Group, Listeners
+from semel.client.consumer.group import GroupClient, Listeners
 from semel.client.errors import error_for
 from semel.client.machines.consumer_membership import (
     ConsumerMembership,
@@ -33,7 +33,7 @@ from semel.wire.schema import Message
 _PATTERNS_SINCE = 1
 
 
-class ConsumerGroup(Group):
+class ConsumerGroupClient(GroupClient):
     def __init__(self, cluster: Cluster, settings: ConsumerSettings) -> None:
         super().__init__(cluster, settings)
         member_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

@@ -12,9 +12,9 @@ from semel.client.errors import error_for
 from semel.client.machines.fetching import (
     Aborted,
     FetchSession,
-    PartitionState,
+    PartitionFetch,
     Remedy,
-    Wanted,
+    TopicPartitionState,
     end_of,
     remedy_for,
     visible_batches,
@@ -63,8 +63,8 @@ class Fetcher:
         self,
         cluster: Cluster,
         settings: ConsumerSettings,
-        states: dict[TopicPartition, PartitionState],
-        on_lost_position: Callable[[PartitionState], None],
+        states: dict[TopicPartition, TopicPartitionState],
+        on_lost_position: Callable[[TopicPartitionState], None],
         meter: ConsumerMeter,
         deserializers: Deserializers = Deserializers(),  # noqa: B008  (frozen)
     ) -> None:
@@ -151,7 +151,7 @@ class Fetcher:
                 break
         return taken
 
-    def _takeable(self) -> Iterator[tuple[_Fetched, PartitionState]]:
+    def _takeable(self) -> Iterator[tuple[_Fetched, TopicPartitionState]]:
         """The first answer that may be polled, until there is none."""
         if self._error is not None:
             error, self._error = self._error, None
@@ -168,7 +168,7 @@ class Fetcher:
             else:
                 yield fetched, state
 
-    def _damaged(self, state: PartitionState, damage: ProtocolError, tell: bool) -> None:
+    def _damaged(self, state: TopicPartitionState, damage: ProtocolError, tell: bool) -> None:
         """Raises, or leaves that to the next poll: it fetches again, and this one has records."""
         self._fetched.popleft()
         if tell:
@@ -180,7 +180,7 @@ class Fetcher:
         return state is not None and state.paused
 
     def _take_from(
-        self, fetched: _Fetched, state: PartitionState, taken: list[Any], most: int
+        self, fetched: _Fetched, state: TopicPartitionState, taken: list[Any], most: int
     ) -> None:
         while len(taken) < most:
             if not fetched.ready:
@@ -211,7 +211,7 @@ class Fetcher:
     def _take_deserialized(
         self,
         fetched: _Fetched,
-        state: PartitionState,
+        state: TopicPartitionState,
         part: list[ConsumerRecord[bytes, bytes]],
         taken: list[Any],
     ) -> None:
@@ -232,7 +232,7 @@ class Fetcher:
         if self._loop.time() < self._not_before:
             return
         waiting = {fetched.partition for fetched in self._fetched}
-        by_leader: dict[Node, dict[TopicPartition, Wanted]] = {}
+        by_leader: dict[Node, dict[TopicPartition, PartitionFetch]] = {}
         for partition, state in self.states.items():
             if not state.is_fetchable or partition in waiting:
                 continue
@@ -245,7 +245,7 @@ class Fetcher:
                 self.cluster.metadata.expire()
                 self.refresh()
                 continue
-            by_leader.setdefault(leader, {})[partition] = Wanted(
+            by_leader.setdefault(leader, {})[partition] = PartitionFetch(
                 state.position,
                 epoch,
                 -1,
@@ -261,7 +261,9 @@ class Fetcher:
             else:
                 self._spawn(self._connect_and_fetch(leader, wanted))
 
-    async def _connect_and_fetch(self, leader: Node, wanted: dict[TopicPartition, Wanted]) -> None:
+    async def _connect_and_fetch(
+        self, leader: Node, wanted: dict[TopicPartition, PartitionFetch]
+    ) -> None:
         try:
             connection = await self.cluster.connection(leader, FETCH)
         except ConnectionLost:
@@ -300,7 +302,10 @@ class Fetcher:
         self._loop.call_later(delay, self._arrived.set)
 
     def _fetch(
-        self, leader: Node, connection: ClientConnection, wanted: dict[TopicPartition, Wanted]
+        self,
+        leader: Node,
+        connection: ClientConnection,
+        wanted: dict[TopicPartition, PartitionFetch],
     ) -> None:
         settings = self.settings
         session = self._sessions.setdefault(leader.node_id, FetchSession())
@@ -340,7 +345,7 @@ class Fetcher:
         self,
         leader: Node,
         session: FetchSession,
-        wanted: dict[TopicPartition, Wanted],
+        wanted: dict[TopicPartition, PartitionFetch],
         sent_ms: float,
         answer: asyncio.Future[Any],
     ) -> None:
@@ -357,7 +362,10 @@ class Fetcher:
         self._arrived.set()
 
     def _accept(
-        self, answer: FetchResponse, session: FetchSession, wanted: dict[TopicPartition, Wanted]
+        self,
+        answer: FetchResponse,
+        session: FetchSession,
+        wanted: dict[TopicPartition, PartitionFetch],
     ) -> None:
         code = ErrorCode.of(answer.error_code)
         if code is not ErrorCode.NONE:
@@ -380,7 +388,7 @@ class Fetcher:
                     self._accept_partition(state, data, want.leader_epoch)
 
     def _accept_partition(
-        self, state: PartitionState, data: FetchResponse.PartitionData, leader_epoch: int
+        self, state: TopicPartitionState, data: FetchResponse.PartitionData, leader_epoch: int
     ) -> None:
         code = ErrorCode.of(data.error_code)
         if code is not ErrorCode.NONE:
@@ -409,7 +417,7 @@ class Fetcher:
             return
         self._fetched.append(_Fetched(state.partition, state.position, batches, end))
 
-    def _refused(self, state: PartitionState, code: ErrorCode) -> None:
+    def _refused(self, state: TopicPartitionState, code: ErrorCode) -> None:
         remedy = remedy_for(code)
         if remedy == Remedy.RESET:
             try:
@@ -454,7 +462,7 @@ def _grouped(partitions: list[TopicPartition]) -> dict[str, list[int]]:
 
 
 def _topics(
-    wanted: dict[TopicPartition, Wanted], topic_id: Callable[[str], Any]
+    wanted: dict[TopicPartition, PartitionFetch], topic_id: Callable[[str], Any]
 ) -> list[FetchRequest.FetchTopic]:
     grouped: dict[str, list[FetchRequest.FetchPartition]] = {}
     for (topic, index), want in wanted.items():

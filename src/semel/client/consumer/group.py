@@ -32,7 +32,7 @@ class Listeners(NamedTuple):
     assigned: Listener  # called with all that are ours now
 
 
-class Group(ABC):
+class GroupClient(ABC):
     def __init__(self, cluster: Cluster, settings: ConsumerSettings) -> None:
         assert settings.group_id
         self.cluster = cluster

@@ -8,7 +8,7 @@ from typing import Generic
 
 from semel.client.cluster import Cluster
 from semel.client.consumer.records import ConsumerRecord, K, V
-from semel.client.machines.fetching import EARLIEST, LATEST, PartitionState, Reset
+from semel.client.machines.fetching import EARLIEST, LATEST, Reset, TopicPartitionState
 from semel.client.machines.types import TopicPartition
 from semel.client.metrics import ConsumerMeter, ConsumerMetrics
 from semel.client.offsets import FoundOffset, list_offsets
@@ -24,7 +24,7 @@ class Inquiries(Generic[K, V]):
     """All settings as they are in force."""
     _cluster: Cluster
     _meter: ConsumerMeter
-    _states: dict[TopicPartition, PartitionState]
+    _states: dict[TopicPartition, TopicPartitionState]
     _buffer: deque[ConsumerRecord[K, V]]  # polled by iteration, not given out yet
     _started: bool
     _started_ms: float
@@ -99,7 +99,9 @@ class Inquiries(Generic[K, V]):
             "connections_failed": self._cluster.failed_connections,
         }
 
-    def _lag(self, state: PartitionState, buffered: Mapping[TopicPartition, int]) -> int | None:
+    def _lag(
+        self, state: TopicPartitionState, buffered: Mapping[TopicPartition, int]
+    ) -> int | None:
         committed = self.settings.isolation_level == "read_committed"
         end = state.last_stable_offset if committed else state.high_watermark
         position = buffered.get(state.partition, state.position)
@@ -118,7 +120,7 @@ class Inquiries(Generic[K, V]):
         found = await list_offsets(self._cluster, wanted, isolation, self._cluster.deadline())
         return {partition: offset.offset for partition, offset in found.items()}
 
-    def _state(self, partition: tuple[str, int]) -> PartitionState:
+    def _state(self, partition: tuple[str, int]) -> TopicPartitionState:
         state = self._states.get(TopicPartition(*partition))
         if state is None:
             raise UsageError(f"{TopicPartition(*partition)} is not assigned to this consumer")

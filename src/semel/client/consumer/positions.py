@@ -10,13 +10,13 @@ import logging
 from collections.abc import Callable, Iterable
 
 from semel.client.cluster import Cluster
-from semel.client.consumer.group import Group
+from semel.client.consumer.group import GroupClient
 from semel.client.errors import error_for
 from semel.client.machines.fetching import (
     EARLIEST,
     LATEST,
-    EpochEnd,
-    PartitionState,
+    EpochEndOffset,
+    TopicPartitionState,
     Truncation,
     look_for_truncation,
 )
@@ -38,8 +38,8 @@ class Positions:
         self,
         cluster: Cluster,
         settings: ConsumerSettings,
-        states: dict[TopicPartition, PartitionState],
-        group: Group | None,
+        states: dict[TopicPartition, TopicPartitionState],
+        group: GroupClient | None,
         on_news: Callable[[], None],
     ) -> None:
         self.cluster = cluster
@@ -75,7 +75,7 @@ class Positions:
             if not done:
                 raise RetriableError(f"the position of {partition} was not found in time")
 
-    def lost(self, state: PartitionState) -> None:
+    def lost(self, state: TopicPartitionState) -> None:
         """There is no offset to go on from, or the one there was is not in the log."""
         reset = _RESETS.get(self.settings.auto_offset_reset)
         if reset is None:
@@ -86,10 +86,10 @@ class Positions:
             )
         state.lose_position(reset)
 
-    def is_doubtful(self, state: PartitionState) -> bool:
+    def is_doubtful(self, state: TopicPartitionState) -> bool:
         return state.is_doubtful(self.cluster.metadata.leader_epoch(state.partition))
 
-    def _needs_care(self, state: PartitionState) -> bool:
+    def _needs_care(self, state: TopicPartitionState) -> bool:
         return state.position < 0 or self.is_doubtful(state)
 
     async def _care(self) -> None:
@@ -122,7 +122,7 @@ class Positions:
             if self._is_unset(state):
                 self.lost(state)
 
-    def _is_unset(self, state: PartitionState) -> bool:
+    def _is_unset(self, state: TopicPartitionState) -> bool:
         """Nobody has sought meanwhile, and it is still ours."""
         ours = self.states.get(state.partition) is state
         return ours and state.position < 0 and state.reset is None
@@ -147,7 +147,7 @@ class Positions:
     # Checking
 
     async def _check(self) -> None:
-        doubtful: dict[Node, list[PartitionState]] = {}
+        doubtful: dict[Node, list[TopicPartitionState]] = {}
         for state in self.states.values():
             leader = self.cluster.metadata.leader(state.partition)
             if leader is not None and self.is_doubtful(state):
@@ -155,7 +155,9 @@ class Positions:
         for leader, states in doubtful.items():
             await self._ask_where_epochs_ended(leader, states)
 
-    async def _ask_where_epochs_ended(self, leader: Node, states: list[PartitionState]) -> None:
+    async def _ask_where_epochs_ended(
+        self, leader: Node, states: list[TopicPartitionState]
+    ) -> None:
         asked = {s.partition: (s, s.position, self._leader_epoch(s)) for s in states}
         try:
             answer = await self.cluster.ask(
@@ -174,15 +176,15 @@ class Positions:
                 if code is not ErrorCode.NONE:
                     self._refused(state, code)
                 elif self.states.get(state.partition) is state and state.position == position:
-                    end = EpochEnd(found.leader_epoch, found.end_offset)
+                    end = EpochEndOffset(found.leader_epoch, found.end_offset)
                     truncation = look_for_truncation(state, end, epoch)
                     if truncation is not None:
                         self._truncated(state, truncation, end, epoch)
 
-    def _leader_epoch(self, state: PartitionState) -> int:
+    def _leader_epoch(self, state: TopicPartitionState) -> int:
         return self.cluster.metadata.leader_epoch(state.partition)
 
-    def _epoch_request(self, states: Iterable[PartitionState]) -> OffsetForLeaderEpochRequest:
+    def _epoch_request(self, states: Iterable[TopicPartitionState]) -> OffsetForLeaderEpochRequest:
         by_partition = {state.partition: state for state in states}
         return OffsetForLeaderEpochRequest(
             replica_id=-1,
@@ -203,13 +205,13 @@ class Positions:
             ],
         )
 
-    def _refused(self, state: PartitionState, code: ErrorCode) -> None:
+    def _refused(self, state: TopicPartitionState, code: ErrorCode) -> None:
         """Another leader already, most of the time: the new metadata says whom to ask."""
         self.cluster.metadata.expire()
         raise error_for(code, f"the position in {state.partition} cannot be checked")
 
     def _truncated(
-        self, state: PartitionState, truncation: Truncation, end: EpochEnd, epoch: int
+        self, state: TopicPartitionState, truncation: Truncation, end: EpochEndOffset, epoch: int
     ) -> None:
         if self.settings.auto_offset_reset not in _RESETS:
             raise TruncatedError(*truncation)

@@ -19,7 +19,7 @@ RECORD_OVERHEAD = 1 + 5 + 10 + 5 + 5 + 5 + 5
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AccumulatorLimits:
     batch_size: int = 262_144
     linger_ms: float = 5.0
     buffer_memory: int = 32 * 1024 * 1024
@@ -28,7 +28,7 @@ class Limits:
     compression: Compression = Compression.NONE
 
 
-class Batch:
+class ProducerBatch:
     """Records for one partition that are sent, accepted or refused together."""
 
     __slots__ = (
@@ -67,8 +67,8 @@ class Batch:
         self.failure: Failure | None = None
         self.base_offset = -1
         self.timestamp = -1  # the broker's, where the topic takes append time
-        self.successors: list[Batch] = []  # after a split
-        self._callbacks: list[Callable[[Batch], object]] = []
+        self.successors: list[ProducerBatch] = []  # after a split
+        self._callbacks: list[Callable[[ProducerBatch], object]] = []
 
     def settle(
         self, failure: Failure | None = None, base_offset: int = -1, timestamp: int = -1
@@ -84,7 +84,7 @@ class Batch:
         for callback in callbacks:
             callback(self)
 
-    def when_settled(self, callback: Callable[["Batch"], object]) -> None:
+    def when_settled(self, callback: Callable[["ProducerBatch"], object]) -> None:
         if self.settled:
             callback(self)
         else:
@@ -111,9 +111,9 @@ class PartitionQueue:
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition
-        self.open: Batch | None = None
-        self.waiting: deque[Batch] = deque()
-        self.in_flight: list[Batch] = []
+        self.open: ProducerBatch | None = None
+        self.waiting: deque[ProducerBatch] = deque()
+        self.in_flight: list[ProducerBatch] = []
         self.identity = NO_PRODUCER
         self.next_sequence = 0
         self.taken = 0
@@ -129,21 +129,21 @@ class PartitionQueue:
     def is_idle(self) -> bool:
         return self.open is None and not self.waiting and not self.in_flight
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[ProducerBatch]:
         """In the order of the log."""
         yield from self.in_flight
         yield from self.waiting
         if self.open is not None:
             yield self.open
 
-    def is_oldest(self, batch: Batch) -> bool:
+    def is_oldest(self, batch: ProducerBatch) -> bool:
         """Whether everything before the batch has been answered for good."""
         others = (*self.in_flight, *self.waiting)
         return all(other.order < 0 or other.order >= batch.order for other in others)
 
 
 class Accumulator:
-    def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008  (frozen)
+    def __init__(self, limits: AccumulatorLimits = AccumulatorLimits()) -> None:  # noqa: B008  (frozen)
         self.limits = limits
         self._batch_size, self._buffer_memory = limits.batch_size, limits.buffer_memory
         self.buffered = 0
@@ -198,7 +198,7 @@ class Accumulator:
         headers: Iterable[tuple[str, bytes | None]],
         size: int,
         now_ms: float,
-    ) -> tuple[Batch, int, bool]:
+    ) -> tuple[ProducerBatch, int, bool]:
         """The record's batch, its place in it, and whether a batch became full by it."""
         batch = queue.open
         filled = batch is not None and batch.builder.size + size > self.limits.batch_size
@@ -206,19 +206,21 @@ class Accumulator:
             self._close(queue)
         if batch is None or filled:
             builder = BatchBuilder(self.limits.compression)
-            batch = queue.open = Batch(queue.partition, builder, now_ms)
+            batch = queue.open = ProducerBatch(queue.partition, builder, now_ms)
             self._active[queue.partition] = queue
         index = batch.builder.append(key, value, timestamp, headers)
         batch.reserved += size
         self.buffered += size
         return batch, index, filled
 
-    def enqueue(self, partition: TopicPartition, builder: BatchBuilder, now_ms: float) -> Batch:
+    def enqueue(
+        self, partition: TopicPartition, builder: BatchBuilder, now_ms: float
+    ) -> ProducerBatch:
         """A batch made elsewhere; what was appended before goes before it."""
         queue = self.queue_of(partition)
         if queue.open is not None:
             self._close(queue)
-        batch = Batch(partition, builder, now_ms)
+        batch = ProducerBatch(partition, builder, now_ms)
         batch.reserved = builder.size
         self.buffered += batch.reserved
         queue.waiting.append(batch)
@@ -244,7 +246,7 @@ class Accumulator:
         idempotent: bool,
         transactional: bool,
         begins_at_zero: bool = False,
-    ) -> Batch | None:
+    ) -> ProducerBatch | None:
         """The next batch of a partition, built and stamped, now in flight; None if it must wait.
 
         `begins_at_zero`: the broker checks even the first sequence, as in transactions since
@@ -278,7 +280,7 @@ class Accumulator:
         return batch
 
     def _build(
-        self, queue: PartitionQueue, batch: Batch, idempotent: bool, transactional: bool
+        self, queue: PartitionQueue, batch: ProducerBatch, idempotent: bool, transactional: bool
     ) -> None:
         builder = batch.builder
         batch.count = builder.count
@@ -298,19 +300,19 @@ class Accumulator:
 
     # What became of them
 
-    def accepted(self, batch: Batch, base_offset: int, timestamp: int) -> None:
+    def accepted(self, batch: ProducerBatch, base_offset: int, timestamp: int) -> None:
         queue = self._finish(batch)
         queue.established = queue.established or batch.identity == queue.identity
         if queue.unresolved and not queue.in_flight and not self._resent(queue):
             queue.unresolved = False  # what came after was accepted, so nothing was missing
         batch.settle(None, base_offset, timestamp)
 
-    def given_up(self, batch: Batch, failure: Failure) -> None:
+    def given_up(self, batch: ProducerBatch, failure: Failure) -> None:
         self._finish(batch)
         self.records_failed += batch.count
         batch.settle(failure)
 
-    def again(self, batch: Batch, not_before_ms: float) -> None:
+    def again(self, batch: ProducerBatch, not_before_ms: float) -> None:
         """Back to the front, in order."""
         queue = self.queues[batch.partition]
         queue.in_flight.remove(batch)
@@ -318,7 +320,7 @@ class Accumulator:
         place = sum(1 for other in queue.waiting if 0 <= other.order < batch.order)
         queue.waiting.insert(place, batch)
 
-    def split(self, batch: Batch, now_ms: float) -> bool:
+    def split(self, batch: ProducerBatch, now_ms: float) -> bool:
         """Cuts a batch that the broker found too large in two; False if it is one record only."""
         assert batch.data is not None
         records = records_of(header_at(batch.data))
@@ -327,9 +329,11 @@ class Accumulator:
         queue = self.queues[batch.partition]
         queue.in_flight.remove(batch)
         half = len(records) // 2
-        parts: list[Batch] = []
+        parts: list[ProducerBatch] = []
         for start, chunk in ((0, records[:half]), (half, records[half:])):
-            part = Batch(batch.partition, BatchBuilder(self.limits.compression), batch.created_ms)
+            part = ProducerBatch(
+                batch.partition, BatchBuilder(self.limits.compression), batch.created_ms
+            )
             for record in chunk:
                 part.builder.append(record.key, record.value, record.timestamp, record.headers)
             part.count = len(chunk)
@@ -372,17 +376,17 @@ class Accumulator:
             if not queue.in_flight:
                 self.restart_sequences(queue.partition)
 
-    def expired(self, now_ms: float) -> list[Batch]:
+    def expired(self, now_ms: float) -> list[ProducerBatch]:
         """Batches that waited too long to be sent. Those in flight end when they are answered."""
         oldest = now_ms - self.limits.delivery_timeout_ms
-        late: list[Batch] = []
+        late: list[ProducerBatch] = []
         for queue in self._active.values():
             late += [batch for batch in queue.waiting if batch.created_ms <= oldest]
             if queue.open is not None and queue.open.created_ms <= oldest:
                 late.append(queue.open)
         return late
 
-    def drop(self, batch: Batch, failure: Failure) -> None:
+    def drop(self, batch: ProducerBatch, failure: Failure) -> None:
         """Gives up a batch that is not in flight; if sent before, its sequence stays unresolved."""
         queue = self.queues[batch.partition]
         if queue.open is batch:
@@ -409,7 +413,7 @@ class Accumulator:
     def has_unsettled(self) -> bool:
         return bool(self._active)
 
-    def unsettled(self) -> list[Batch]:
+    def unsettled(self) -> list[ProducerBatch]:
         return [batch for queue in self._active.values() for batch in queue.batches()]
 
     def wake_at_ms(self, now_ms: float) -> float | None:
@@ -425,7 +429,7 @@ class Accumulator:
                 times.append(queue.open.created_ms + self.limits.linger_ms)
         return min((time for time in times if time > now_ms), default=None)
 
-    def _is_due(self, batch: Batch, now_ms: float) -> bool:
+    def _is_due(self, batch: ProducerBatch, now_ms: float) -> bool:
         return self.flushing > 0 or now_ms - batch.created_ms >= self.limits.linger_ms
 
     def _close(self, queue: PartitionQueue) -> None:
@@ -433,13 +437,13 @@ class Accumulator:
         queue.waiting.append(queue.open)
         queue.open = None
 
-    def _finish(self, batch: Batch) -> PartitionQueue:
+    def _finish(self, batch: ProducerBatch) -> PartitionQueue:
         queue = self.queues[batch.partition]
         queue.in_flight.remove(batch)
         self._left(queue, batch)
         return queue
 
-    def _left(self, queue: PartitionQueue, batch: Batch) -> None:
+    def _left(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         self.buffered -= batch.reserved
         if queue.is_idle:
             self._active.pop(queue.partition, None)

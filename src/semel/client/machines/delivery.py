@@ -5,7 +5,7 @@ The table of Kafka's Sender.completeBatch and TransactionManager.canRetry.
 
 from enum import Enum
 
-from semel.wire.errors import ErrorCode, Kind
+from semel.wire.errors import ErrorCode, ErrorKind
 
 E = ErrorCode
 
@@ -28,7 +28,7 @@ STALE_METADATA = frozenset(
 )
 
 
-class Outcome(Enum):
+class ProduceVerdict(Enum):
     ACCEPTED = "accepted"
     AGAIN = "send again"
     SPLIT = "send in two halves"
@@ -44,16 +44,18 @@ def judge_produce(
     transactional: bool,
     idempotent: bool,
     expired: bool,
-) -> Outcome:
+) -> ProduceVerdict:
     """`is_oldest`: nothing before this batch is outstanding. `expired`: no time for a retry."""
-    if code.kind is Kind.NONE:
-        return Outcome.ACCEPTED  # DUPLICATE_SEQUENCE_NUMBER too: the first attempt was written
+    if code.kind is ErrorKind.NONE:
+        return (
+            ProduceVerdict.ACCEPTED
+        )  # DUPLICATE_SEQUENCE_NUMBER too: the first attempt was written
     if code in _TOO_LARGE and records > 1:
-        return Outcome.SPLIT
+        return ProduceVerdict.SPLIT
     if expired:
-        return Outcome.GIVE_UP
+        return ProduceVerdict.GIVE_UP
     if code in _GAPS and idempotent:
         if not is_oldest:
-            return Outcome.AGAIN  # an older batch of ours is missing, and will be sent again
-        return Outcome.GIVE_UP if transactional else Outcome.RENUMBER
-    return Outcome.AGAIN if code.retriable else Outcome.GIVE_UP
+            return ProduceVerdict.AGAIN  # an older batch of ours is missing, and will be sent again
+        return ProduceVerdict.GIVE_UP if transactional else ProduceVerdict.RENUMBER
+    return ProduceVerdict.AGAIN if code.retriable else ProduceVerdict.GIVE_UP

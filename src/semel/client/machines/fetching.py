@@ -58,7 +58,7 @@ LATEST = Reset(-1)
 
 
 @dataclass(slots=True)
-class PartitionState:
+class TopicPartitionState:
     """Where a consumer stands in one partition."""
 
     partition: TopicPartition
@@ -89,7 +89,7 @@ class PartitionState:
         return leader_epoch > self.checked_epoch and self.leader_epoch >= 0 and self.position >= 0
 
 
-class EpochEnd(NamedTuple):
+class EpochEndOffset(NamedTuple):
     """A leader's answer to OffsetForLeaderEpoch: the epoch it knows at or below, and its end."""
 
     leader_epoch: int
@@ -104,7 +104,9 @@ class Truncation(NamedTuple):
     diverged_at: int | None  # the first offset that differs; None where the leader cannot say
 
 
-def look_for_truncation(state: PartitionState, end: EpochEnd, asked_of: int) -> Truncation | None:
+def look_for_truncation(
+    state: TopicPartitionState, end: EpochEndOffset, asked_of: int
+) -> Truncation | None:
     """Kafka's SubscriptionState.maybeCompleteValidation. `asked_of` is the leader's epoch."""
     if end.end_offset < 0 or end.leader_epoch < 0:
         return Truncation(state.partition, state.position, None)
@@ -141,7 +143,7 @@ def remedy_for(code: ErrorCode) -> str:
     return Remedy.AGAIN if code.retriable or code is E.UNKNOWN_SERVER_ERROR else Remedy.RAISE
 
 
-class Wanted(NamedTuple):
+class PartitionFetch(NamedTuple):
     """What is asked for one partition in a fetch."""
 
     position: int
@@ -153,17 +155,17 @@ class Wanted(NamedTuple):
 class FetchSession:
     """KIP-227: the broker remembers what was asked; a fetch names only what changed since."""
 
-    NONE, FINAL, INITIAL = 0, -1, 0
+    NONE, INITIAL = 0, 0
 
     def __init__(self) -> None:
         self.session_id = self.NONE
         self.epoch = self.INITIAL
-        self._known: dict[TopicPartition, Wanted] = {}
-        self._asked: dict[TopicPartition, Wanted] = {}
+        self._known: dict[TopicPartition, PartitionFetch] = {}
+        self._asked: dict[TopicPartition, PartitionFetch] = {}
 
     def build(
-        self, wanted: dict[TopicPartition, Wanted]
-    ) -> tuple[dict[TopicPartition, Wanted], list[TopicPartition]]:
+        self, wanted: dict[TopicPartition, PartitionFetch]
+    ) -> tuple[dict[TopicPartition, PartitionFetch], list[TopicPartition]]:
         """(partitions to name, partitions to forget) for the next request."""
         self._asked = wanted
         if self.epoch == self.INITIAL:

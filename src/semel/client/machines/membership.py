@@ -31,7 +31,7 @@ class Next(Enum):
     FAIL = "tell the user"
 
 
-class GroupSettings(NamedTuple):
+class ClassicMemberSettings(NamedTuple):
     group_id: str
     session_timeout_ms: int = 45_000
     rebalance_timeout_ms: int = 300_000
@@ -40,7 +40,7 @@ class GroupSettings(NamedTuple):
 
 
 class Membership:
-    def __init__(self, settings: GroupSettings) -> None:
+    def __init__(self, settings: ClassicMemberSettings) -> None:
         unknown = [name for name in settings.strategies if name not in ASSIGNORS]
         if unknown or not settings.strategies:
             raise ValueError(

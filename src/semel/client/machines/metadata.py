@@ -9,23 +9,20 @@ from semel.wire.errors import ErrorCode
 from semel.wire.messages.metadata import MetadataResponse
 
 NO_TOPIC_ID = UUID(int=0)
-NO_LEADER = -1
 
 
 @dataclass(slots=True)
-class Partition:
+class PartitionMetadata:
     leader: int
     leader_epoch: int = -1
-    replicas: tuple[int, ...] = ()
-    in_sync: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
-class Topic:
+class TopicMetadata:
     name: str
     topic_id: UUID = NO_TOPIC_ID
     is_internal: bool = False
-    partitions: dict[int, Partition] = field(default_factory=dict)
+    partitions: dict[int, PartitionMetadata] = field(default_factory=dict)
 
 
 class ClusterMetadata:
@@ -36,7 +33,7 @@ class ClusterMetadata:
         self.cluster_id: str | None = None
         self.controller_id = -1
         self.nodes: dict[int, Node] = {}
-        self.topics: dict[str, Topic] = {}
+        self.topics: dict[str, TopicMetadata] = {}
         self.errors: dict[str, ErrorCode] = {}
         self.names: dict[UUID, str] = {}
         self.updated_ms: float | None = None
@@ -66,15 +63,10 @@ class ClusterMetadata:
         known = self.topics.get(name)
         if known is None or known.topic_id != answer.topic_id:
             # Deleted and made again: nothing known of the old one holds.
-            known = self.topics[name] = Topic(name, answer.topic_id, answer.is_internal)
+            known = self.topics[name] = TopicMetadata(name, answer.topic_id, answer.is_internal)
             self.names[answer.topic_id] = name
         for partition in answer.partitions:
-            fresh = Partition(
-                partition.leader_id,
-                partition.leader_epoch,
-                tuple(partition.replica_nodes),
-                tuple(partition.isr_nodes),
-            )
+            fresh = PartitionMetadata(partition.leader_id, partition.leader_epoch)
             old = known.partitions.get(partition.partition_index)
             if old is None or fresh.leader_epoch < 0 or fresh.leader_epoch >= old.leader_epoch:
                 known.partitions[partition.partition_index] = fresh

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from semel.client.machines.metadata import Topic
+from semel.client.machines.metadata import TopicMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +12,7 @@ class Subscription:
     topics: frozenset[str] = frozenset()
     pattern: str | None = None
 
-    def matching(self, known: Iterable[Topic]) -> frozenset[str]:
+    def matching(self, known: Iterable[TopicMetadata]) -> frozenset[str]:
         """The names meant. A pattern must match the whole name, and never means internal topics."""
         if self.pattern is None:
             return self.topics

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from semel.wire.batches import NO_EPOCH, NO_PRODUCER_ID
-from semel.wire.errors import ErrorCode, Kind
+from semel.wire.errors import ErrorCode, ErrorKind
 
 
 class TopicPartition(NamedTuple):
@@ -57,7 +57,7 @@ class Node(NamedTuple):
 class Failure(NamedTuple):
     """Why something did not work, and how bad it is for who asked."""
 
-    kind: Kind
+    kind: ErrorKind
     what: str
     code: ErrorCode = ErrorCode.NONE
 

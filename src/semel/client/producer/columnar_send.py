@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from semel.client.machines.accumulator import Batch
+from semel.client.machines.accumulator import ProducerBatch
 from semel.client.machines.types import TopicPartition
 from semel.columnar import kernels
 from semel.columnar.columns import Array, Rows
@@ -63,7 +63,9 @@ class TableDelivery:
     Like a record's delivery it need not be awaited: `flush` and `commit_transaction` wait for it.
     """
 
-    def __init__(self, batches: list[Batch], wait: Callable[[Batch], Awaitable[None]]) -> None:
+    def __init__(
+        self, batches: list[ProducerBatch], wait: Callable[[ProducerBatch], Awaitable[None]]
+    ) -> None:
         self._batches = batches
         self._wait = wait
 
@@ -82,9 +84,9 @@ class TableDelivery:
         )
         return TableMetadata(sum(batch.rows for batch in written), written)
 
-    def _written(self) -> list[Batch]:
+    def _written(self) -> list[ProducerBatch]:
         """The batches that hold the rows now: one found too large was cut in two."""
-        whole: list[Batch] = []
+        whole: list[ProducerBatch] = []
         waiting = self._batches[::-1]
         while waiting:
             batch = waiting.pop()
@@ -106,7 +108,7 @@ class TableSender:
         max_request_size: int,
         compression: Compression,
         partitions_of: Callable[[str], Awaitable[int]],
-        enqueue: Callable[[TopicPartition, BatchBuilder], Awaitable[Batch]],
+        enqueue: Callable[[TopicPartition, BatchBuilder], Awaitable[ProducerBatch]],
     ) -> None:
         self._largest_record = max_request_size
         self._compression = compression
@@ -117,7 +119,7 @@ class TableSender:
         self._turn = asyncio.Lock()
         self._pool: BufferPool | None = None
 
-    async def send(self, topic: str | None, table: Any) -> list[Batch]:
+    async def send(self, topic: str | None, table: Any) -> list[ProducerBatch]:
         """The batches that the table became; all are buffered when this returns."""
         rows = checked(topic, table)
         if not rows.num_rows:
@@ -125,7 +127,7 @@ class TableSender:
         async with self._turn:
             return await self._send(topic, rows)
 
-    async def _send(self, topic: str | None, table: pa.Table) -> list[Batch]:
+    async def _send(self, topic: str | None, table: pa.Table) -> list[ProducerBatch]:
         names = [topic] if topic else table["topic"].unique().to_pylist()
         counts = {name: await self._partitions_of(name) for name in names}
         pool = self._take_pool(sum(counts.values()))
@@ -136,7 +138,7 @@ class TableSender:
             pieces.append(encoding.place(part, first_row, self._largest_record))
             first_row += part.num_rows
             await asyncio.sleep(0)
-        batches: list[Batch] = []
+        batches: list[ProducerBatch] = []
         for piece in pieces:
             for start, stop in piece.turns():
                 encoding.encode(piece, start, stop)
@@ -155,7 +157,7 @@ class TableSender:
             pool = BufferPool(partitions, capacity)
         return pool
 
-    async def _hand_over(self, filled: list[Filled], batches: list[Batch]) -> None:
+    async def _hand_over(self, filled: list[Filled], batches: list[ProducerBatch]) -> None:
         for partition, builder in filled:
             batches.append(await self._enqueue(partition, builder))
         filled.clear()

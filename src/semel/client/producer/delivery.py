@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
 from semel.client.errors import error_of
-from semel.client.machines.accumulator import Batch
+from semel.client.machines.accumulator import ProducerBatch
 from semel.client.machines.patience import Deadline
 from semel.client.machines.types import Pending
 
@@ -36,7 +36,7 @@ class Delivery:
 
     __slots__ = ("_batch", "_index", "_timestamp")
 
-    def __init__(self, batch: Batch, index: int, timestamp: int) -> None:
+    def __init__(self, batch: ProducerBatch, index: int, timestamp: int) -> None:
         self._batch = batch
         self._index = index
         self._timestamp = timestamp
@@ -56,7 +56,7 @@ class Delivery:
         timestamp = self._timestamp if batch.timestamp < 0 else batch.timestamp
         return RecordMetadata(topic, partition, offset, timestamp)
 
-    def _final(self) -> tuple[Batch, int]:
+    def _final(self) -> tuple[ProducerBatch, int]:
         """The batch that holds the record now: a batch found too large was cut in two."""
         batch, index = self._batch, self._index
         while batch.successors:
@@ -70,7 +70,7 @@ def serialized(serializer: Callable[[Any], bytes | None], given: Any) -> bytes |
     return given if given is None or type(given) is Serialized else serializer(given)
 
 
-async def delivered(batch: Batch) -> None:
+async def delivered(batch: ProducerBatch) -> None:
     """Waits for a batch, or for those it was cut into; raises why one failed."""
     if not batch.settled:
         await settling(batch)
@@ -80,7 +80,7 @@ async def delivered(batch: Batch) -> None:
         raise error_of(batch.failure)
 
 
-def settling(what: Batch | Pending) -> asyncio.Future[bool]:
+def settling(what: ProducerBatch | Pending) -> asyncio.Future[bool]:
     """A future for something that settles: True when it has."""
     waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
@@ -92,7 +92,7 @@ def settling(what: Batch | Pending) -> asyncio.Future[bool]:
     return waiter
 
 
-async def settled(what: Batch | Pending, deadline: Deadline) -> bool:
+async def settled(what: ProducerBatch | Pending, deadline: Deadline) -> bool:
     """Whether it settles before the deadline. Cheaper than `asyncio.timeout`, for every commit."""
     waiter = settling(what)
 

@@ -20,11 +20,11 @@ from semel.client.lifetime import Lifetime
 from semel.client.machines.accumulator import (
     RECORD_OVERHEAD,
     Accumulator,
-    Batch,
-    Limits,
+    AccumulatorLimits,
     PartitionQueue,
+    ProducerBatch,
 )
-from semel.client.machines.metadata import Topic
+from semel.client.machines.metadata import TopicMetadata
 from semel.client.machines.partitioner import StickyPartition, partition_for_key
 from semel.client.machines.patience import Deadline
 from semel.client.machines.transactions import NotAllowed, State, TransactionManager
@@ -73,7 +73,7 @@ class _Target:
 
     __slots__ = ("known", "queues", "sticky")
 
-    def __init__(self, known: Topic) -> None:
+    def __init__(self, known: TopicMetadata) -> None:
         self.known = known
         self.sticky = StickyPartition()
         self.queues: dict[int, PartitionQueue] = {}
@@ -115,7 +115,7 @@ class Producer(Lifetime, Generic[K, V]):
             raise UsageError(str(error)) from None
         self._cluster = Cluster(settings)
         self._accumulator = Accumulator(
-            Limits(
+            AccumulatorLimits(
                 batch_size=settings.batch_size,
                 linger_ms=settings.linger_ms,
                 buffer_memory=settings.buffer_memory,
@@ -374,7 +374,7 @@ class Producer(Lifetime, Generic[K, V]):
             enqueue=self._enqueue,
         )
 
-    async def _enqueue(self, partition: TopicPartition, builder: BatchBuilder) -> Batch:
+    async def _enqueue(self, partition: TopicPartition, builder: BatchBuilder) -> ProducerBatch:
         self._need_started()
         if self._transactional:
             self._join_transaction(partition)

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 from semel.client.cluster import Cluster
-from semel.client.machines.accumulator import Accumulator, Batch
-from semel.client.machines.delivery import STALE_METADATA, Outcome, judge_produce
-from semel.client.machines.transactions import State, TransactionalRequest, TransactionManager
+from semel.client.machines.accumulator import Accumulator, ProducerBatch
+from semel.client.machines.delivery import STALE_METADATA, ProduceVerdict, judge_produce
+from semel.client.machines.transactions import State, TransactionManager, TxnRequestHandler
 from semel.client.machines.types import NO_PRODUCER, Failure, Node, TopicPartition
 from semel.client.metrics import ProducerMeter
 from semel.client.settings import ProducerSettings
@@ -24,7 +24,7 @@ from semel.net.client_connection import (
     ConnectionLost,
     VersionMismatch,
 )
-from semel.wire.errors import ErrorCode, Kind, ProtocolError
+from semel.wire.errors import ErrorCode, ErrorKind, ProtocolError
 from semel.wire.frames import Pieces
 from semel.wire.messages.end_txn import EndTxnRequest
 from semel.wire.messages.init_producer_id import InitProducerIdRequest
@@ -75,7 +75,7 @@ class Sender:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        closed = Failure(Kind.FATAL, "the producer was closed")
+        closed = Failure(ErrorKind.FATAL, "the producer was closed")
         self.manager.close(closed)
         for batch in self.accumulator.unsettled():
             batch.settle(closed)
@@ -123,7 +123,7 @@ class Sender:
                 self._drop_unsent(self.manager.failure)
         for batch in self.accumulator.expired(now_ms):
             failure = Failure(
-                Kind.RETRIABLE,
+                ErrorKind.RETRIABLE,
                 f"a batch for {batch.partition} was not delivered within "
                 f"{self.settings.delivery_timeout_ms} ms",
                 ErrorCode.REQUEST_TIMED_OUT,
@@ -133,7 +133,7 @@ class Sender:
             self._tell_of_room()
 
     def abort_unsent(self) -> None:
-        self._drop_unsent(Failure(Kind.ABORTABLE, "the transaction was aborted"))
+        self._drop_unsent(Failure(ErrorKind.ABORTABLE, "the transaction was aborted"))
         self.wake()
 
     def _drop_unsent(self, failure: Failure) -> None:
@@ -162,7 +162,7 @@ class Sender:
         else:
             self._spawn(self._connect_and_ask(request, node))
 
-    def _ask(self, request: TransactionalRequest, connection: ClientConnection) -> None:
+    def _ask(self, request: TxnRequestHandler, connection: ClientConnection) -> None:
         try:
             if request.message_class is InitProducerIdRequest:
                 self._learn_protocol(connection)
@@ -188,7 +188,7 @@ class Sender:
         self.manager.version = 2 if speaks_2 and wanted else 1
         self.manager.can_bump = theirs.get(InitProducerIdRequest.API_KEY, range(0)).stop > 3
 
-    async def _connect_and_ask(self, request: TransactionalRequest, node: Node | None) -> None:
+    async def _connect_and_ask(self, request: TxnRequestHandler, node: Node | None) -> None:
         try:
             if node is not None:
                 connection = await self.cluster.connection(node)
@@ -204,15 +204,15 @@ class Sender:
             return
         self._ask(request, connection)
 
-    def _cannot_ask(self, request: TransactionalRequest, error: Exception) -> None:
-        failure = Failure(Kind.FATAL, str(error))
+    def _cannot_ask(self, request: TxnRequestHandler, error: Exception) -> None:
+        failure = Failure(ErrorKind.FATAL, str(error))
         self.manager.in_flight = None
         self.manager.fail_fatally(failure)
         request.pending.settle(failure)
         self.wake()
 
     def _answered(
-        self, request: TransactionalRequest, answer: Any, lost: ConnectionLost | None
+        self, request: TxnRequestHandler, answer: Any, lost: ConnectionLost | None
     ) -> None:
         if self.closed:
             return
@@ -239,8 +239,8 @@ class Sender:
             for connection in joining:
                 connection.send_joined()
 
-    def _take_batches(self, now_ms: float) -> dict[ClientConnection, list[Batch]]:
-        by_connection: dict[ClientConnection, list[Batch]] = {}
+    def _take_batches(self, now_ms: float) -> dict[ClientConnection, list[ProducerBatch]]:
+        by_connection: dict[ClientConnection, list[ProducerBatch]] = {}
         sizes: dict[ClientConnection, int] = {}
         identity = self.manager.producer if self.idempotent else NO_PRODUCER
         for queue in self.accumulator.sendable(now_ms):
@@ -295,7 +295,7 @@ class Sender:
             self.cluster.metadata.expire()
             await self._refresh_quietly()
         except _FATAL as error:
-            self._give_up_all(Failure(Kind.FATAL, str(error)))
+            self._give_up_all(Failure(ErrorKind.FATAL, str(error)))
         finally:
             self._connecting.discard(node)
             self.wake()
@@ -307,7 +307,9 @@ class Sender:
         except RetriableError:
             await asyncio.sleep(self.cluster.backoff.delay_ms(1, random.random()) / 1000)
 
-    def _produce(self, connection: ClientConnection, batches: list[Batch], now_ms: float) -> None:
+    def _produce(
+        self, connection: ClientConnection, batches: list[ProducerBatch], now_ms: float
+    ) -> None:
         by_topic: dict[str, list[ProduceRequest.PartitionProduceData]] = {}
         for batch in batches:
             by_topic.setdefault(batch.partition.topic, []).append(
@@ -342,7 +344,7 @@ class Sender:
         )
 
     def _tell(
-        self, connection: ClientConnection, request: ProduceRequest, batches: list[Batch]
+        self, connection: ClientConnection, request: ProduceRequest, batches: list[ProducerBatch]
     ) -> None:
         with suppress(ConnectionLost):  # acks=0 promises nothing
             connection.tell(request)
@@ -354,7 +356,7 @@ class Sender:
     def _produced(
         self,
         connection: ClientConnection,
-        batches: list[Batch],
+        batches: list[ProducerBatch],
         sent_ms: float,
         answer: ProduceResponse,
         lost: ConnectionLost | None,
@@ -400,7 +402,7 @@ class Sender:
         }
 
     def _judge(
-        self, batch: Batch, code: ErrorCode, why: str, now_ms: float, base_offset: int = -1
+        self, batch: ProducerBatch, code: ErrorCode, why: str, now_ms: float, base_offset: int = -1
     ) -> None:
         manager, accumulator = self.manager, self.accumulator
         doomed = manager.state in (
@@ -421,18 +423,18 @@ class Sender:
         if code in STALE_METADATA:
             self.cluster.metadata.expire()
             self._connect_later(None)
-        if outcome is Outcome.ACCEPTED:
+        if outcome is ProduceVerdict.ACCEPTED:
             self.meter.delivered(batch, now_ms)
             accumulator.accepted(batch, base_offset, -1)
-        elif outcome is Outcome.AGAIN:
+        elif outcome is ProduceVerdict.AGAIN:
             self.meter.retries += 1
             delay = self.cluster.backoff.delay_ms(batch.attempts, random.random())
             accumulator.again(batch, now_ms + delay)
-        elif outcome is Outcome.RENUMBER:
+        elif outcome is ProduceVerdict.RENUMBER:
             self.meter.retries += 1
             accumulator.again(batch, now_ms)
             self._renumber(batch.partition)
-        elif outcome is Outcome.SPLIT and accumulator.split(batch, now_ms):
+        elif outcome is ProduceVerdict.SPLIT and accumulator.split(batch, now_ms):
             self.meter.splits += 1
         else:
             what = f"a batch for {batch.partition} was not written ({why})"
@@ -453,7 +455,7 @@ class Sender:
         self.accumulator.restart_sequences(partition)
 
     def _batch_failed(self, failure: Failure) -> None:
-        if self.manager.is_transactional or failure.kind is Kind.FATAL:
+        if self.manager.is_transactional or failure.kind is ErrorKind.FATAL:
             self.manager.batch_failed(failure)
 
     def _give_up_all(self, failure: Failure) -> None:

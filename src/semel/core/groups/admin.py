@@ -21,7 +21,7 @@ from semel.core.groups.replies import (
     DescribedMember,
     ErrorReply,
     ListedGroup,
-    Refused,
+    RequestRefused,
 )
 from semel.core.groups.states import ClassicState
 from semel.wire.errors import ErrorCode
@@ -126,9 +126,9 @@ def _lists(assignment: Mapping[UUID, frozenset[int]]) -> dict[UUID, list[int]]:
 def delete(draft: Draft, command: DeleteGroup) -> ErrorReply:
     group = draft.state.groups.get(command.group_id)
     if group is None:
-        raise Refused(ErrorCode.GROUP_ID_NOT_FOUND)
+        raise RequestRefused(ErrorCode.GROUP_ID_NOT_FOUND)
     if not group.is_empty:
-        raise Refused(ErrorCode.NON_EMPTY_GROUP)
+        raise RequestRefused(ErrorCode.NON_EMPTY_GROUP)
     offsets.delete_all(draft, command.group_id)
     migration.bury(draft, group)
     return ErrorReply()

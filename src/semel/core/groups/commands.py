@@ -20,6 +20,7 @@ from semel.core.groups.replies import (
     LeaveReply,
     SyncReply,
 )
+from semel.core.groups.settings import GroupSettings
 from semel.core.groups.topics import NO_TOPIC_ID, Topics
 from semel.core.machine import Command as AnyCommand
 from semel.core.machine import Reply_co
@@ -250,6 +251,16 @@ class TopicsChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingsChanged:
+    """The broker's settings as they are now."""
+
+    settings: GroupSettings
+
+    def refused(self, error: ErrorCode, message: str | None = None) -> ErrorReply:
+        return ErrorReply(error, message)
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """The log has been replayed: members get a full session to show that they live."""
 
@@ -282,6 +293,7 @@ Command = (
     | ConsumerGroupDescribe
     | ListGroups
     | TopicsChanged
+    | SettingsChanged
     | Loaded
     | Tick
 )

@@ -26,6 +26,7 @@ from semel.core.groups.commands import (
     OffsetDelete,
     OffsetFetch,
     RegexesResolved,
+    SettingsChanged,
     SyncGroup,
     Tick,
     TopicsChanged,
@@ -38,31 +39,31 @@ from semel.core.groups.consumer.group import LEAVE_EPOCH, LEAVE_STATIC_EPOCH, Co
 from semel.core.groups.draft import EXPIRE_OFFSETS_KEY, Draft
 from semel.core.groups.migration import migration, mixed
 from semel.core.groups.offsets import requests as offsets
-from semel.core.groups.records import Record, TimerSet, TopicsSeen
+from semel.core.groups.records import Record, SettingsSeen, TimerSet, TopicsSeen
 from semel.core.groups.replies import (
     ErrorReply,
     JoinReply,
     Later,
     LeaveReply,
-    Refused,
+    RequestRefused,
     StartTimers,
     SyncReply,
 )
 from semel.core.groups.settings import GroupSettings
-from semel.core.groups.state import State
+from semel.core.groups.state import GroupsState
 from semel.core.machine import Decision
 from semel.wire.errors import ErrorCode
 
 
 class GroupCoordinator:
     def __init__(self, settings: GroupSettings | None = None) -> None:
-        self.state = State(settings or GroupSettings())
+        self.state = GroupsState(settings or GroupSettings())
 
     def decide(self, command: Command, now_ms: int) -> Decision:
         draft = Draft(self.state, now_ms)
         try:
             return draft.decision(_reply(draft, command))
-        except Refused as refusal:
+        except RequestRefused as refusal:
             return Decision(command.refused(refusal.error, refusal.message))
 
     def apply(self, record: Record) -> None:
@@ -119,6 +120,8 @@ def _reply_to_others(draft: Draft, command: Command) -> Any:
             draft.keep(TopicsSeen(topics))
             for name, topic_id in deleted:
                 offsets.delete_topic(draft, name, topic_id)
+        case SettingsChanged(settings):
+            draft.keep(SettingsSeen(settings))
         case Tick():
             _tick(draft)
         case Loaded():
@@ -132,7 +135,7 @@ def _join(draft: Draft, command: JoinGroup) -> JoinReply | Later:
         if not group.is_empty:
             return mixed.join(draft, group, command)
         if command.member_id:
-            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+            raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID)
         # Nobody is left who would mind: the group starts again as a classic one.
         migration.bury_consumer(draft, group)
         group = None
@@ -142,7 +145,7 @@ def _join(draft: Draft, command: JoinGroup) -> JoinReply | Later:
 def _sync(draft: Draft, command: SyncGroup) -> SyncReply | Later:
     group = draft.state.groups.get(command.group_id)
     if group is None or group.is_empty:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+        raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID)
     if isinstance(group, ConsumerGroup):
         return mixed.sync(draft, group, command)
     return classic_life.sync(draft, group, command)
@@ -151,7 +154,7 @@ def _sync(draft: Draft, command: SyncGroup) -> SyncReply | Later:
 def _heartbeat(draft: Draft, command: Heartbeat) -> ErrorReply:
     group = draft.state.groups.get(command.group_id)
     if group is None:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+        raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID)
     if isinstance(group, ConsumerGroup):
         return mixed.heartbeat(draft, group, command)
     return classic_life.heartbeat(draft, group, command)

@@ -6,19 +6,19 @@ coordinator's own state sees it only when the record is applied.
 
 from typing import TYPE_CHECKING, Any
 
-from semel.core.groups.classic.group import ClassicGroup, GroupMetadata
+from semel.core.groups.classic.group import ClassicGroup, ClassicGroupMetadata
 from semel.core.groups.records import ClassicGroupChanged, Record, TimerSet
 from semel.core.groups.replies import Answer, JoinReply, SyncReply
 from semel.core.groups.settings import GroupSettings
-from semel.core.groups.timers import Deadline, Key
+from semel.core.groups.timers import Key, TimerDeadline
 from semel.core.machine import Decision
 
 if TYPE_CHECKING:
-    from semel.core.groups.state import State
+    from semel.core.groups.state import GroupsState
 
 
 class Draft:
-    def __init__(self, state: "State", now_ms: int) -> None:
+    def __init__(self, state: "GroupsState", now_ms: int) -> None:
         self.state = state
         self.now_ms = now_ms
         self.records: list[Record] = []
@@ -31,7 +31,9 @@ class Draft:
     def keep(self, *records: Record) -> None:
         self.records.extend(records)
 
-    def keep_classic(self, group: ClassicGroup, written: GroupMetadata | None = None) -> None:
+    def keep_classic(
+        self, group: ClassicGroup, written: ClassicGroupMetadata | None = None
+    ) -> None:
         """The group's new value; with `written`, that much of it goes to the log."""
         self.records.append(ClassicGroupChanged(group, written))
 
@@ -42,7 +44,7 @@ class Draft:
         self.effects.append(Answer(request_id, reply))
 
     def set_timer(self, key: Key, delay_ms: int, note: int = -1) -> None:
-        self.records.append(TimerSet(key, Deadline(self.now_ms + delay_ms, note)))
+        self.records.append(TimerSet(key, TimerDeadline(self.now_ms + delay_ms, note)))
 
     def cancel_timer(self, key: Key) -> None:
         if self.state.timers.get(key) is not None:

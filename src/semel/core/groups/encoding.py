@@ -9,7 +9,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any
 
-from semel.core.groups.classic.group import ClassicGroup, ClassicMember, GroupMetadata
+from semel.core.groups.classic.group import ClassicGroup, ClassicGroupMetadata, ClassicMember
 from semel.core.groups.consumer.group import (
     Assignment,
     ClassicMetadata,
@@ -196,7 +196,7 @@ def _read_offset(key: OffsetCommitKey, value: bytes | None, producer_id: int) ->
     )
 
 
-def _group_metadata(metadata: GroupMetadata) -> KeyValue:
+def _group_metadata(metadata: ClassicGroupMetadata) -> KeyValue:
     value = GroupMetadataValue(
         protocol_type=metadata.protocol_type,
         generation=metadata.generation,
@@ -220,9 +220,9 @@ def _group_metadata(metadata: GroupMetadata) -> KeyValue:
     return _key(GroupMetadataKey(group=metadata.group_id)), _value(value, GROUP_METADATA_VERSION)
 
 
-def _read_group_metadata(group_id: str, value: bytes) -> GroupMetadata:
+def _read_group_metadata(group_id: str, value: bytes) -> ClassicGroupMetadata:
     read = GroupMetadataValue.decode(value, 2, _version(value))[0]
-    return GroupMetadata(
+    return ClassicGroupMetadata(
         group_id,
         read.protocol_type,
         read.generation,

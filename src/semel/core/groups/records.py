@@ -8,9 +8,10 @@ like the rest, since nothing else may change a machine, but are not written; a m
 from dataclasses import dataclass
 from uuid import UUID
 
-from semel.core.groups.classic.group import ClassicGroup, GroupMetadata
+from semel.core.groups.classic.group import ClassicGroup, ClassicGroupMetadata
 from semel.core.groups.consumer.group import Assignment, ConsumerMember, ResolvedRegex
-from semel.core.groups.timers import Deadline, Key
+from semel.core.groups.settings import GroupSettings
+from semel.core.groups.timers import Key, TimerDeadline
 from semel.core.groups.topics import NO_TOPIC_ID, Topics
 
 
@@ -41,7 +42,7 @@ class OffsetDeleted:
 @dataclass(slots=True)  # not frozen: made for every request of a member
 class ClassicGroupChanged:
     group: ClassicGroup
-    written: GroupMetadata | None = None
+    written: ClassicGroupMetadata | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +125,17 @@ class TransactionMarker:
 @dataclass(slots=True)  # not frozen: made for every commit
 class TimerSet:
     key: Key
-    deadline: Deadline | None
+    deadline: TimerDeadline | None
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsSeen:
     topics: Topics
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsSeen:
+    settings: GroupSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,5 +163,6 @@ Record = (
     | TransactionMarker
     | TimerSet
     | TopicsSeen
+    | SettingsSeen
     | MetadataChecked
 )

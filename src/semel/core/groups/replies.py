@@ -20,7 +20,7 @@ class Later(Enum):
 LATER = Later.LATER
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """Raised inside a decision: nothing is changed, and the request hears this error."""
 
     def __init__(self, error: ErrorCode, message: str | None = None) -> None:
@@ -189,3 +189,6 @@ class ResolveRegexes:
 @dataclass(frozen=True, slots=True)
 class StartTimers:
     """After a reload: submit `Loaded`, since deadlines are not written to the log."""
+
+
+Effect = Answer | ResolveRegexes | StartTimers

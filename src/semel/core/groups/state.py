@@ -17,6 +17,7 @@ from semel.core.groups.records import (
     OffsetDeleted,
     Record,
     RegexResolved,
+    SettingsSeen,
     TargetAssignment,
     TargetEpoch,
     TimerSet,
@@ -29,7 +30,7 @@ from semel.core.groups.timers import Timers
 from semel.core.groups.topics import Topics
 
 
-class State:
+class GroupsState:
     def __init__(self, settings: GroupSettings) -> None:
         self.settings = settings
         self.groups: dict[str, ClassicGroup | ConsumerGroup] = {}
@@ -58,6 +59,8 @@ class State:
                 self.offsets.end(producer_id, commit)
             case TopicsSeen(topics):
                 self.topics = topics
+            case SettingsSeen(settings):
+                self.settings = settings
             case _:
                 self._apply_consumer(record)
 
@@ -105,7 +108,7 @@ class State:
 
     def _apply_tombstone(self, record: Record) -> None:
         """Compaction leaves tombstones of things we have never seen: those mean nothing."""
-        assert not isinstance(record, (TimerSet, TopicsSeen, TransactionMarker))
+        assert not isinstance(record, (TimerSet, TopicsSeen, SettingsSeen, TransactionMarker))
         group = self.groups.get(getattr(record, "group_id", ""))
         if not isinstance(group, ConsumerGroup):
             return

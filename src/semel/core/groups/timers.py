@@ -10,24 +10,24 @@ from typing import NamedTuple
 Key = tuple[str, ...]
 
 
-class Deadline(NamedTuple):
+class TimerDeadline(NamedTuple):
     at_ms: int
     note: int = -1  # what was true when it was set: a timer for epoch 3 is void in epoch 4
 
 
 class Timers:
     def __init__(self) -> None:
-        self._deadlines: dict[Key, Deadline] = {}
+        self._deadlines: dict[Key, TimerDeadline] = {}
         self._heap: list[tuple[int, Key]] = []
         self._queued_at_ms: dict[Key, int] = {}
 
     def __len__(self) -> int:
         return len(self._deadlines)
 
-    def get(self, key: Key) -> Deadline | None:
+    def get(self, key: Key) -> TimerDeadline | None:
         return self._deadlines.get(key)
 
-    def set(self, key: Key, deadline: Deadline) -> None:
+    def set(self, key: Key, deadline: TimerDeadline) -> None:
         self._deadlines[key] = deadline
         queued = self._queued_at_ms.get(key)
         if queued is None or deadline.at_ms < queued:
@@ -36,7 +36,7 @@ class Timers:
     def cancel(self, key: Key) -> None:
         self._deadlines.pop(key, None)
 
-    def next(self) -> tuple[Key, Deadline] | None:
+    def next(self) -> tuple[Key, TimerDeadline] | None:
         """The earliest deadline. Tidies the heap on the way, which changes no answer."""
         while self._heap:
             at_ms, key = self._heap[0]

@@ -40,7 +40,7 @@ class Refusal(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BatchLimits:
     """What a topic's configuration allows in a batch."""
 
     max_message_bytes: int = 1_048_588
@@ -49,7 +49,7 @@ class Limits:
     timestamp_after_max_ms: int = 3_600_000
 
 
-def refusal(header: BatchHeader, limits: Limits, now_ms: int) -> Refusal | None:
+def refusal(header: BatchHeader, limits: BatchLimits, now_ms: int) -> Refusal | None:
     """The reason to refuse a client's batch, or None. The caller has checked the CRC.
 
     Asked of every batch, hence the conditions in line; the functions below only put into words
@@ -92,7 +92,7 @@ def _timestamp_refusal(header: BatchHeader, earliest: int, latest: int) -> Refus
     return None
 
 
-def _too_large(header: BatchHeader, limits: Limits) -> Refusal:
+def _too_large(header: BatchHeader, limits: BatchLimits) -> Refusal:
     return Refusal(
         ErrorCode.MESSAGE_TOO_LARGE,
         f"The batch has {header.size} bytes, max.message.bytes is {limits.max_message_bytes}.",

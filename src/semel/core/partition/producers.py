@@ -19,7 +19,7 @@ MAX_SEQUENCE = 2**31 - 1
 NONE_OPEN = -1
 
 
-class Batch(NamedTuple):
+class BatchMetadata(NamedTuple):
     """One appended batch, enough to answer its repetition as the first time."""
 
     base_sequence: int
@@ -30,16 +30,16 @@ class Batch(NamedTuple):
 
 
 # A named tuple's own constructor is a Python function: one too many for every batch.
-make_batch: Callable[[Iterable[int]], Batch] = partial(tuple.__new__, Batch)
+make_batch: Callable[[Iterable[int]], BatchMetadata] = partial(tuple.__new__, BatchMetadata)
 
 
 class Duplicate(NamedTuple):
     """The batch is in the log already: answer as its first append did."""
 
-    batch: Batch
+    batch: BatchMetadata
 
 
-class Producer:
+class ProducerEntry:
     """One producer id in one partition."""
 
     __slots__ = (
@@ -54,14 +54,14 @@ class Producer:
 
     def __init__(self) -> None:
         self.epoch = NO_EPOCH
-        self.batches: tuple[Batch, ...] = ()
+        self.batches: tuple[BatchMetadata, ...] = ()
         self.coordinator_epoch = -1
         self.last_timestamp = -1
         self.next_sequence = 0  # and at 0 it goes on after the largest
         self.open_since_offset = NONE_OPEN
         self.seen_ms = 0
 
-    def restore(self, batches: tuple[Batch, ...]) -> None:
+    def restore(self, batches: tuple[BatchMetadata, ...]) -> None:
         """Put these in place of all that was remembered."""
         self.batches = batches
         self.next_sequence = (self.last_sequence + 1) & MAX_SEQUENCE
@@ -85,7 +85,7 @@ class Producer:
         )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Producer) and self.facts() == other.facts()
+        return isinstance(other, ProducerEntry) and self.facts() == other.facts()
 
     def __repr__(self) -> str:
         return f"Producer{self.facts()}"
@@ -93,12 +93,12 @@ class Producer:
     __hash__ = None  # type: ignore[assignment]
 
 
-class Producers(dict[int, Producer]):
+class Producers(dict[int, ProducerEntry]):
     """All producers of one partition, by id."""
 
     __slots__ = ()
 
-    def apply_batch(self, header: BatchHeader, now_ms: int) -> Producer:
+    def apply_batch(self, header: BatchHeader, now_ms: int) -> ProducerEntry:
         producer = self.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
             producer = self._begin_epoch(header.producer_id, header.producer_epoch)
@@ -113,7 +113,7 @@ class Producers(dict[int, Producer]):
         producer.seen_ms = now_ms
         return producer
 
-    def apply_marker(self, marker: Marker, timestamp: int, now_ms: int) -> Producer:
+    def apply_marker(self, marker: Marker, timestamp: int, now_ms: int) -> ProducerEntry:
         """Returns the producer with its transaction still open: `state` closes it."""
         producer = self.get(marker.producer_id)
         if producer is None or producer.epoch != marker.producer_epoch:
@@ -136,16 +136,16 @@ class Producers(dict[int, Producer]):
             del self[producer_id]
         return len(gone)
 
-    def _begin_epoch(self, producer_id: int, epoch: int) -> Producer:
+    def _begin_epoch(self, producer_id: int, epoch: int) -> ProducerEntry:
         """Sequences begin anew with every epoch."""
-        producer = self.setdefault(producer_id, Producer())
+        producer = self.setdefault(producer_id, ProducerEntry())
         producer.epoch = epoch
         producer.restore(())
         return producer
 
 
 def look(
-    producer: Producer | None, header: BatchHeader, must_begin_at_zero: bool = False
+    producer: ProducerEntry | None, header: BatchHeader, must_begin_at_zero: bool = False
 ) -> Duplicate | Refusal | None:
     """None if the batch comes next. `must_begin_at_zero` holds under transaction version 2, where
     a producer without batches here cannot have lost any."""
@@ -182,7 +182,9 @@ def stale_epoch(producer_id: int, epoch: int, current: int) -> Refusal:
     )
 
 
-def _find(batches: tuple[Batch, ...], sequence: int, offset_delta: int) -> Batch | None:
+def _find(
+    batches: tuple[BatchMetadata, ...], sequence: int, offset_delta: int
+) -> BatchMetadata | None:
     for batch in batches:
         if (
             batch.base_sequence == sequence

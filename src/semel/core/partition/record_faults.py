@@ -7,7 +7,7 @@ batch that they were in bad company (librdkafka, Java's ProducerBatch).
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from semel.core.partition.admission import Limits, RecordFault, Refusal
+from semel.core.partition.admission import BatchLimits, RecordFault, Refusal
 from semel.wire.batches import NO_TIMESTAMP, Record
 from semel.wire.errors import ErrorCode
 
@@ -16,7 +16,7 @@ MOST_NAMED = 100_000
 
 
 def record_refusal(
-    records: Iterable[Record], limits: Limits, now_ms: int, needs_keys: bool, where: object
+    records: Iterable[Record], limits: BatchLimits, now_ms: int, needs_keys: bool, where: object
 ) -> Refusal | None:
     """The reason to refuse a batch that consists of `records`, or None."""
     times = [now_ms - limits.timestamp_before_max_ms, now_ms + limits.timestamp_after_max_ms]

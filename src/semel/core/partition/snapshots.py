@@ -9,7 +9,7 @@ CRC over all and ignores the rest, so its tools and brokers take our files and w
 import struct
 from collections.abc import Iterable, Iterator
 
-from semel.core.partition.producers import Batch, Producer, Producers
+from semel.core.partition.producers import BatchMetadata, ProducerEntry, Producers
 from semel.core.partition.stability import AbortedTransaction, Stability
 from semel.wire.batches import advance_sequence
 from semel.wire.checksum import crc32c
@@ -25,7 +25,6 @@ _BATCH = struct.Struct(">iiqqq")
 
 _ABORTED = struct.Struct(">hqqqq")
 ABORTED_VERSION = 0
-ABORTED_BYTES = _ABORTED.size
 
 
 class CorruptSnapshot(Exception):
@@ -84,8 +83,8 @@ def encode_aborted_index(entries: Iterable[AbortedTransaction]) -> bytes:
     return b"".join(encode_aborted(entry) for entry in entries)
 
 
-def _entry(producer_id: int, producer: Producer) -> bytes:
-    last = producer.batches[-1] if producer.batches else Batch(-1, -1, -1, -1, -1)
+def _entry(producer_id: int, producer: ProducerEntry) -> bytes:
+    last = producer.batches[-1] if producer.batches else BatchMetadata(-1, -1, -1, -1, -1)
     return _ENTRY.pack(
         producer_id,
         producer.epoch,
@@ -98,16 +97,18 @@ def _entry(producer_id: int, producer: Producer) -> bytes:
     )
 
 
-def _producer(fields: tuple[int, ...], now_ms: int) -> tuple[int, Producer]:
+def _producer(fields: tuple[int, ...], now_ms: int) -> tuple[int, ProducerEntry]:
     producer_id, epoch, last_sequence, last_offset, delta, timestamp, *transaction = fields
-    producer = Producer()
+    producer = ProducerEntry()
     producer.epoch = epoch
     producer.last_timestamp = timestamp
     producer.coordinator_epoch, producer.open_since_offset = transaction
     producer.seen_ms = now_ms
     if last_offset >= 0:
         base_sequence = advance_sequence(last_sequence, -delta) if last_sequence >= 0 else -1
-        batch = Batch(base_sequence, last_sequence, last_offset - delta, last_offset, timestamp)
+        batch = BatchMetadata(
+            base_sequence, last_sequence, last_offset - delta, last_offset, timestamp
+        )
         producer.restore((batch,))
     return producer_id, producer
 
@@ -123,7 +124,7 @@ def _restore_windows(producers: Producers, content: bytes, position: int) -> Non
         end = position + count * _BATCH.size
         producer = producers.get(producer_id)
         assert producer is not None, "a window without its producer under a valid checksum"
-        producer.restore(tuple(map(Batch._make, _BATCH.iter_unpack(content[position:end]))))
+        producer.restore(tuple(map(BatchMetadata._make, _BATCH.iter_unpack(content[position:end]))))
         position = end
 
 

@@ -7,7 +7,7 @@ ProducerStateManager (ongoingTxns, unreplicatedTxns) and TransactionIndex.
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 
@@ -107,10 +107,9 @@ class AbortedIndex:
         return found
 
     def drop_below(self, log_start_offset: int) -> None:
-        self._cut(slice(0, bisect_left(self._last, log_start_offset)))
-
-    def drop_from(self, offset: int) -> None:
-        self._cut(slice(bisect_left(self._last, offset), None))
+        where = slice(0, bisect_left(self._last, log_start_offset))
+        for column in (self._producer, self._first, self._last, self._stable):
+            del column[where]
 
     def replace(
         self, first_offset: int, end_offset: int, entries: list[AbortedTransaction]
@@ -122,18 +121,7 @@ class AbortedIndex:
         self._last[where] = array("q", (entry.last_offset for entry in entries))
         self._stable[where] = array("q", (entry.last_stable_offset for entry in entries))
 
-    def _cut(self, where: slice) -> None:
-        for column in (self._producer, self._first, self._last, self._stable):
-            del column[where]
-
     def _entry(self, index: int) -> AbortedTransaction:
         return AbortedTransaction(
             self._producer[index], self._first[index], self._last[index], self._stable[index]
         )
-
-
-def load_aborted(entries: Iterable[AbortedTransaction]) -> AbortedIndex:
-    index = AbortedIndex()
-    for entry in entries:
-        index.add(entry)
-    return index

@@ -9,7 +9,7 @@ from semel.core.partition.admission import CONTROL, TRANSACTIONAL, Refusal
 from semel.core.partition.producers import (
     NONE_OPEN,
     Duplicate,
-    Producer,
+    ProducerEntry,
     Producers,
     look,
     out_of_order,
@@ -84,7 +84,7 @@ class PartitionState:
 
     def judge(
         self,
-        producer: Producer | None,
+        producer: ProducerEntry | None,
         header: BatchHeader,
         current: Guard | None,
         guard: Guard | None,
@@ -178,7 +178,7 @@ class PartitionState:
         return self.producers.expire(before_ms)
 
 
-def _goes_on(producer: Producer, header: BatchHeader, guard: Guard | None) -> bool:
+def _goes_on(producer: ProducerEntry, header: BatchHeader, guard: Guard | None) -> bool:
     """What nearly every batch does: its sequence comes next, within the producer's transaction, or
     outside where none is open. Asked first, because the rules one by one take three times as long.
     """
@@ -189,7 +189,7 @@ def _goes_on(producer: Producer, header: BatchHeader, guard: Guard | None) -> bo
 
 
 def _verification_refusal(
-    producer: Producer | None, header: BatchHeader, current: Guard | None, guard: Guard | None
+    producer: ProducerEntry | None, header: BatchHeader, current: Guard | None, guard: Guard | None
 ) -> Refusal | None:
     """A transactional batch needs a transaction open here, or the guard of its verification."""
     if producer is not None:
@@ -202,7 +202,7 @@ def _verification_refusal(
     return None
 
 
-def _outsider_refusal(producer: Producer | None, header: BatchHeader) -> Refusal | None:
+def _outsider_refusal(producer: ProducerEntry | None, header: BatchHeader) -> Refusal | None:
     """A batch outside of transactions, while its producer has one open here."""
     if producer is None or not producer.has_open_transaction:
         return None
@@ -215,7 +215,7 @@ def _overtaking_refusal(header: BatchHeader, current: Guard) -> Refusal | None:
     return None
 
 
-def _marker_epoch_allowed(epoch: int, producer: Producer, transaction_version: int) -> bool:
+def _marker_epoch_allowed(epoch: int, producer: ProducerEntry, transaction_version: int) -> bool:
     """Version 2 bumps the epoch with every transaction, so an equal one is a repeated marker, and
     harmless only where nothing is open. At the largest epoch there is no higher one left."""
     if transaction_version < 2:

@@ -14,7 +14,7 @@ from semel.core.transactions.states import TxnState
 from semel.core.transactions.transaction import (
     NO_EPOCH,
     NO_PRODUCER_ID,
-    VERSION_1,
+    TV_0,
     TopicPartition,
     Transaction,
 )
@@ -115,13 +115,13 @@ class InitProducerId(_Answered):
 
 @dataclass(slots=True)
 class AddPartitions(_Answered):
-    """AddPartitionsToTxn and AddOffsetsToTxn; with VERSION_2 the implicit adding of Produce."""
+    """AddPartitionsToTxn and AddOffsetsToTxn; with TV_2 the implicit adding of Produce."""
 
     transactional_id: str
     producer_id: int
     epoch: int
     partitions: frozenset[TopicPartition]
-    client_version: int = VERSION_1
+    client_version: int = TV_0
 
 
 @dataclass(slots=True)
@@ -143,7 +143,7 @@ class EndTxn(_Answered):
     producer_id: int
     epoch: int
     commit: bool
-    client_version: int = VERSION_1
+    client_version: int = TV_0
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from semel.core.transactions.commands import (
     VerifyPartitions,
     WriteMarkers,
 )
-from semel.core.transactions.ending import end_txn, markers_written, owed_markers
+from semel.core.transactions.ending import end_txn, markers_to_write, markers_written
 from semel.core.transactions.partitions import add_partitions, verify_partitions
 from semel.core.transactions.rules import Rules
 from semel.core.transactions.states import DEAD, ONGOING
@@ -69,7 +69,7 @@ class Coordinator:
 
     def resume(self) -> tuple[WriteMarkers, ...]:
         """The markers that a crash may have swallowed."""
-        return tuple(owed_markers(txn) for txn in self.transactions.values() if txn.prepared)
+        return tuple(markers_to_write(txn) for txn in self.transactions.values() if txn.prepared)
 
     def _init_producer_id(self, command: InitProducerId, now_ms: int) -> Decision:
         txn = self.transactions.get(command.transactional_id)

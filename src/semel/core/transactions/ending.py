@@ -25,8 +25,8 @@ from semel.core.transactions.transaction import (
     NO_EPOCH,
     NO_PARTITIONS,
     NO_PRODUCER_ID,
-    VERSION_1,
-    VERSION_2,
+    TV_0,
+    TV_2,
     Transaction,
 )
 from semel.wire.errors import ErrorCode
@@ -44,7 +44,7 @@ def end_txn(
 ) -> Decision:
     if txn is None:
         return Decision(Reply(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
-    if command.client_version < VERSION_2 and not txn.handed_over:
+    if command.client_version < TV_2 and not txn.handed_over:
         return _end_version_1(txn, command, now_ms)
     return _end_version_2(txn, command, fresh_producer_id, now_ms)
 
@@ -81,7 +81,7 @@ def markers_written(txn: Transaction | None, command: MarkersWritten, now_ms: in
     return Decision(records=(handed_on,))
 
 
-def owed_markers(txn: Transaction) -> WriteMarkers:
+def markers_to_write(txn: Transaction) -> WriteMarkers:
     """What a prepared transaction still has to tell its partitions. Twice is harmless, never is
     not: so this is also what a coordinator sends anew when it has loaded its log."""
     assert txn.prepared
@@ -96,7 +96,7 @@ def _end_version_1(txn: Transaction, command: EndTxn, now_ms: int) -> Decision:
         return Decision(Reply(ErrorCode.PRODUCER_FENCED))
     if txn.state is ONGOING:
         prepared = txn.moved(
-            PREPARE_COMMIT if command.commit else PREPARE_ABORT, now_ms, client_version=VERSION_1
+            PREPARE_COMMIT if command.commit else PREPARE_ABORT, now_ms, client_version=TV_0
         )
         return Decision(OK, (prepared,), (WriteMarkers(prepared),))
     if txn.state not in SAME_OUTCOME[command.commit]:
@@ -134,7 +134,7 @@ def _is_retry(txn: Transaction, command: EndTxn) -> bool:
     An end of version 1 makes no bump: the epoch before it is that of a predecessor, who must not be
     told the ids of the producer that took its place (Kafka 4.3 tells them).
     """
-    if txn.state in (EMPTY, ONGOING) or txn.client_version < VERSION_2:
+    if txn.state in (EMPTY, ONGOING) or txn.client_version < TV_2:
         return False
     after = (command.producer_id, command.epoch + 1)
     if after == txn.owner:
@@ -174,10 +174,10 @@ def _prepare_version_2(
         now_ms,
         epoch=txn.epoch + 1,
         last_epoch=txn.owner[1],
-        client_version=VERSION_2,
+        client_version=TV_2,
         **changes,
     )
-    return Decision(reply or _welcome(prepared), (prepared,), (owed_markers(prepared),))
+    return Decision(reply or _welcome(prepared), (prepared,), (markers_to_write(prepared),))
 
 
 def _welcome(txn: Transaction) -> Reply:

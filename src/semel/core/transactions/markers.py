@@ -1,4 +1,4 @@
-"""Which markers a prepared transaction still owes, and what a partition's answer means for it.
+"""Which partitions of a prepared transaction still lack their marker, and what an answer means.
 
 The table is that of Kafka's TransactionMarkerRequestCompletionHandler.
 """
@@ -10,32 +10,32 @@ from semel.core.transactions.transaction import TopicPartition
 from semel.wire.errors import ErrorCode
 
 
-class Verdict(Enum):
+class MarkerVerdict(Enum):
     WRITTEN = "the marker is in the log"
     AGAIN = "look up the leader and send it again"
     CANCEL = "another coordinator or producer epoch rules there: stop sending for this transaction"
-    DROP = "the partition can hold no transactional data: owe it nothing"
+    DROP = "the partition can hold no transactional data: it needs no marker"
     BUG = "nothing we sent can lead to this answer"
 
 
-VERDICTS: dict[ErrorCode, Verdict] = {
-    ErrorCode.NONE: Verdict.WRITTEN,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: Verdict.AGAIN,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: Verdict.AGAIN,
-    ErrorCode.NOT_ENOUGH_REPLICAS: Verdict.AGAIN,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Verdict.AGAIN,
-    ErrorCode.REQUEST_TIMED_OUT: Verdict.AGAIN,
-    ErrorCode.KAFKA_STORAGE_ERROR: Verdict.AGAIN,
-    ErrorCode.NETWORK_EXCEPTION: Verdict.AGAIN,  # our own word for a lost connection
-    ErrorCode.INVALID_PRODUCER_EPOCH: Verdict.CANCEL,
-    ErrorCode.TRANSACTION_COORDINATOR_FENCED: Verdict.CANCEL,
-    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: Verdict.DROP,
-    ErrorCode.UNSUPPORTED_VERSION: Verdict.DROP,
+VERDICTS: dict[ErrorCode, MarkerVerdict] = {
+    ErrorCode.NONE: MarkerVerdict.WRITTEN,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: MarkerVerdict.AGAIN,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: MarkerVerdict.AGAIN,
+    ErrorCode.NOT_ENOUGH_REPLICAS: MarkerVerdict.AGAIN,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: MarkerVerdict.AGAIN,
+    ErrorCode.REQUEST_TIMED_OUT: MarkerVerdict.AGAIN,
+    ErrorCode.KAFKA_STORAGE_ERROR: MarkerVerdict.AGAIN,
+    ErrorCode.NETWORK_EXCEPTION: MarkerVerdict.AGAIN,  # our own word for a lost connection
+    ErrorCode.INVALID_PRODUCER_EPOCH: MarkerVerdict.CANCEL,
+    ErrorCode.TRANSACTION_COORDINATOR_FENCED: MarkerVerdict.CANCEL,
+    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: MarkerVerdict.DROP,
+    ErrorCode.UNSUPPORTED_VERSION: MarkerVerdict.DROP,
 }
 
 
-class MarkersOwed:
-    """One prepared transaction's debt, until it is paid or cancelled."""
+class MarkerProgress:
+    """The markers of one prepared transaction; `partitions` are those without theirs."""
 
     __slots__ = ("cancelled", "order", "partitions")
 
@@ -45,15 +45,15 @@ class MarkersOwed:
         self.cancelled = False
 
     @property
-    def paid(self) -> bool:
+    def complete(self) -> bool:
         return not self.partitions and not self.cancelled
 
-    def hear(self, partition: TopicPartition, error: ErrorCode) -> Verdict:
+    def answered(self, partition: TopicPartition, error: ErrorCode) -> MarkerVerdict:
         """Take a partition's answer into account."""
-        verdict = VERDICTS.get(error, Verdict.BUG)
-        if verdict is Verdict.CANCEL:
+        verdict = VERDICTS.get(error, MarkerVerdict.BUG)
+        if verdict is MarkerVerdict.CANCEL:
             self.cancelled = True
-        elif verdict in (Verdict.WRITTEN, Verdict.DROP):
+        elif verdict in (MarkerVerdict.WRITTEN, MarkerVerdict.DROP):
             self.partitions.discard(partition)
         return verdict
 

@@ -12,7 +12,7 @@ from semel.core.transactions.states import DEAD, EMPTY, TxnState
 from semel.core.transactions.transaction import (
     NO_EPOCH,
     NO_PRODUCER_ID,
-    VERSION_1,
+    TV_0,
     TopicPartition,
     Transaction,
 )
@@ -60,7 +60,7 @@ def _encode_tags(
         tags.append(_LONG_TAG.pack(0, 8, previous_producer_id))
     if next_producer_id != NO_PRODUCER_ID:
         tags.append(_LONG_TAG.pack(1, 8, next_producer_id))
-    if client_version != VERSION_1:
+    if client_version != TV_0:
         tags.append(_SHORT_TAG.pack(2, 2, client_version))
     if next_epoch != NO_EPOCH:
         tags.append(_SHORT_TAG.pack(3, 2, next_epoch))

@@ -14,9 +14,10 @@ LAST_USABLE_EPOCH = 32766
 NEVER_MS = 2**31 - 1
 """The timeout of a transaction under two-phase commit: another system decides its end (KIP-939)."""
 
-VERSION_1 = 0
-"""Clients that add partitions explicitly; Kafka records them as transaction version 0."""
-VERSION_2 = 2
+# Kafka's TransactionVersion of the client, as it stands in the log.
+TV_0 = 0
+"""Clients that add partitions explicitly: what our texts call version 1 of the protocol."""
+TV_2 = 2
 """KIP-890: partitions added by Produce itself, and an epoch of its own for every transaction."""
 
 NO_PARTITIONS: frozenset[TopicPartition] = frozenset()
@@ -48,7 +49,7 @@ class Transaction(NamedTuple):
     """Takes over when this transaction is complete: epochs ran out, or 2PC handed it over."""
     next_epoch: int = NO_EPOCH
     """Given only with 2PC's handover; without it the next producer id begins at epoch 0."""
-    client_version: int = VERSION_1
+    client_version: int = TV_0
     last_epoch: int = NO_EPOCH
     """The epoch before the last bump that its owner asked for (KIP-360). Kafka's format has no room
     for it: it is lost when the log is loaded, and the owner of a lost answer is then fenced."""

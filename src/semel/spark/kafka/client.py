@@ -42,7 +42,7 @@ _HIGHEST = {0: 12, 1: 12, 3: 12, 10: 3, 18: 3, 22: 5, 24: 3}
 T = TypeVar("T")
 
 
-class Connection:
+class BlockingConnection:
     """One socket, one request at a time."""
 
     def __init__(self, host: str, port: int, settings: SparkSettings) -> None:
@@ -163,18 +163,18 @@ def _open(host: str, port: int, settings: SparkSettings) -> socket.socket:
     return opened
 
 
-class Cluster:
+class BlockingCluster:
     """Connections by what they are for: any broker, a partition's leader, a coordinator."""
 
     def __init__(self, settings: SparkSettings) -> None:
         self.settings = settings
         self._bootstrap = [(each.host, each.port) for each in settings.endpoints()]
         self._nodes: dict[int, tuple[str, int]] = {}
-        self._connections: dict[tuple[str, int], Connection] = {}
+        self._connections: dict[tuple[str, int], BlockingConnection] = {}
         self._leaders: dict[str, dict[int, int]] = {}
         self._coordinators: dict[tuple[int, str], tuple[str, int]] = {}
 
-    def any(self) -> Connection:
+    def any(self) -> BlockingConnection:
         """A connection to some broker."""
         failures = []
         for address in [*self._connections, *self._nodes.values(), *self._bootstrap]:
@@ -197,16 +197,16 @@ class Cluster:
     def node_ids(self) -> list[int]:
         return sorted(self._nodes)
 
-    def node(self, node_id: int) -> Connection:
+    def node(self, node_id: int) -> BlockingConnection:
         address = self._nodes.get(node_id)
         if address is None:
             raise ConnectionError(f"broker {node_id} is not known")
         return self._connect(address)
 
-    def leader(self, topic: str, partition: int) -> Connection:
+    def leader(self, topic: str, partition: int) -> BlockingConnection:
         return self.node(self.leader_id(topic, partition))
 
-    def coordinator(self, kind: int, key: str) -> Connection:
+    def coordinator(self, kind: int, key: str) -> BlockingConnection:
         if (kind, key) not in self._coordinators:
             answer = self.any().call(FindCoordinatorRequest(key=key, key_type=kind))
             check(answer.error_code, f"finding the coordinator of {key!r}")
@@ -243,10 +243,10 @@ class Cluster:
             connection.close()
         self._connections.clear()
 
-    def _connect(self, address: tuple[str, int]) -> Connection:
+    def _connect(self, address: tuple[str, int]) -> BlockingConnection:
         connection = self._connections.get(address)
         if connection is None or connection.closed:
-            connection = Connection(*address, self.settings)
+            connection = BlockingConnection(*address, self.settings)
             self._connections[address] = connection
         return connection
 

@@ -22,7 +22,7 @@ from semel.client.machines.ledger import (
     partition_of,
 )
 from semel.errors import RefusedError, SemelError
-from semel.spark.kafka.client import Cluster, check, is_an_answer, patiently
+from semel.spark.kafka.client import BlockingCluster, check, is_an_answer, patiently
 from semel.spark.kafka.transactions import Lender
 from semel.spark.query_batch import QueryBatch
 from semel.wire.errors import ErrorCode
@@ -43,7 +43,9 @@ T = TypeVar("T")
 class SparkLedger:
     """One application's entry in the ledger's topic."""
 
-    def __init__(self, cluster: Cluster, application: str, topic: str = LEDGER_TOPIC) -> None:
+    def __init__(
+        self, cluster: BlockingCluster, application: str, topic: str = LEDGER_TOPIC
+    ) -> None:
         self.cluster = cluster
         self.application = application
         self.topic = topic

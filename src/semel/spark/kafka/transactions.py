@@ -21,8 +21,8 @@ from semel.errors import FencedError, RefusedError, SemelError, UnreachableError
 from semel.spark.kafka.client import (
     GROUP,
     TRANSACTION,
-    Cluster,
-    Connection,
+    BlockingCluster,
+    BlockingConnection,
     check,
     patiently,
 )
@@ -48,7 +48,7 @@ _PATIENCE_S = 120.0
 _VERSION_1 = {0: 11, 26: 4, 28: 4}
 
 
-class Outcome(enum.Enum):
+class CommitOutcome(enum.Enum):
     COMMITTED = "committed"
     IN_DOUBT = "in doubt"
 
@@ -78,7 +78,7 @@ class Lender:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: BlockingCluster,
         transactional_id: str,
         timeout_ms: int,
         allow_unverified: bool = False,
@@ -320,15 +320,15 @@ class Lender:
 
     # ------------------------------------------------------------------ the end
 
-    def commit(self) -> Outcome:
+    def commit(self) -> CommitOutcome:
         """Ask until there is an answer. Anything but a clear yes is doubt: the ledger knows."""
         code = self._end(committed=True)
         if code == ErrorCode.NONE:
             # The older protocol leaves the epoch as it is: the next transaction needs another.
             self._spent = self.protocol == 1
-            return Outcome.COMMITTED
+            return CommitOutcome.COMMITTED
         log.warning("commit of %s is in doubt (%s)", self.transactional_id, _name(code))
-        return Outcome.IN_DOUBT
+        return CommitOutcome.IN_DOUBT
 
     def abort(self) -> None:
         """After it no borrower of this attempt can write any more."""
@@ -357,7 +357,7 @@ class Lender:
         except UnreachableError:
             return None
 
-    def _coordinator(self) -> Connection:
+    def _coordinator(self) -> BlockingConnection:
         return self.cluster.coordinator(TRANSACTION, self.transactional_id)
 
     def _lost(self) -> None:

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from semel.spark.sink.claims import Claims, Grant, Reply, Report, Target, Want
+from semel.spark.sink.claims import ClaimReply, Claims, Grant, Target, TaskReport, Want
 
 _LENGTH = 4
 _LARGEST = 4 << 20
@@ -53,7 +53,7 @@ class ClaimService:
         self._thread = threading.Thread(target=self._run, name="semel-claims", daemon=True)
         self._thread.start()
 
-    def close(self, reports: Iterable[Report]) -> str | None:
+    def close(self, reports: Iterable[TaskReport]) -> str | None:
         """Close the token. Returns why the batch must not be committed, or None."""
         reason: str | None = self._in_loop(lambda: self.claims.close(reports))
         return reason
@@ -90,7 +90,7 @@ class ClaimService:
 
     def hello(self, number: int, message: dict[str, Any]) -> None:
         if not hmac.compare_digest(str(message.get("token")), self._token):
-            self._answer([Reply(number, refused="not this batch's token")])
+            self._answer([ClaimReply(number, refused="not this batch's token")])
             return
         partition, attempt = int(message["partition"]), int(message["attempt"])
         self._answer([self.claims.hello(number, partition, attempt)])
@@ -106,7 +106,7 @@ class ClaimService:
         )
         self._answer(self.claims.claim(number, released, wanted))
 
-    def _answer(self, replies: list[Reply]) -> None:
+    def _answer(self, replies: list[ClaimReply]) -> None:
         targets = [grant.target for reply in replies for grant in reply.grants]
         try:
             # Under the older protocol the coordinator must know a partition before its leader does.
@@ -116,7 +116,7 @@ class ClaimService:
             self.claims.doom(f"a partition could not be added to the transaction: {error}")
         if self.claims.doomed and not self._announced:
             self._announced = True
-            replies = [Reply(number, refused=self.claims.doomed) for number in self._sessions]
+            replies = [ClaimReply(number, refused=self.claims.doomed) for number in self._sessions]
             self._on_doom(self.claims.doomed)
         for reply in replies:
             session = self._sessions.get(reply.session)
@@ -164,7 +164,7 @@ class _Session(asyncio.Protocol):
         except (ValueError, KeyError, TypeError, AttributeError):
             self.transport.abort()
 
-    def reply(self, reply: Reply) -> None:
+    def reply(self, reply: ClaimReply) -> None:
         if reply.refused is not None:
             self.transport.write(_frame({"refused": reply.refused}))
             self.transport.close()

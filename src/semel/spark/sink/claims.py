@@ -36,7 +36,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ClaimReply:
     """What to tell one session: its grants, or why it is refused (and cut off)."""
 
     session: int
@@ -64,7 +64,7 @@ class _Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class TaskReport:
     """What a finished task says of itself in the job's result."""
 
     partition: int
@@ -84,14 +84,14 @@ class Claims:
         self._sequences: dict[Target, int] = {}
         self._waiting: deque[tuple[int, tuple[Want, ...]]] = deque()
 
-    def hello(self, session: int, partition: int, attempt: int) -> Reply:
+    def hello(self, session: int, partition: int, attempt: int) -> ClaimReply:
         """A task is known by (partition, task attempt id).
 
         Never by its attempt number: after a FetchFailed, Spark runs a partition twice, overlapping,
         both with number 0.
         """
         if refusal := self._refusal():
-            return Reply(session, refused=refusal)
+            return ClaimReply(session, refused=refusal)
         writer = self.writers.get(partition)
         if writer is not None and writer.attempt != attempt:
             if writer.ever_granted:
@@ -99,35 +99,35 @@ class Claims:
                     f"task {attempt} came for partition {partition}"
                     f" after task {writer.attempt} had written{writer.failure}"
                 )
-                return Reply(session, refused=self.doomed)
+                return ClaimReply(session, refused=self.doomed)
             if attempt < writer.attempt:
-                return Reply(
+                return ClaimReply(
                     session, refused=f"task {writer.attempt} has taken over partition {partition}"
                 )
             writer = None
         if writer is None:
             self.writers[partition] = Writer(attempt)
         self._sessions[session] = _Session(partition, attempt)
-        return Reply(session)
+        return ClaimReply(session)
 
     def claim(
         self, session: int, released: Iterable[tuple[Target, int]], wanted: tuple[Want, ...]
-    ) -> list[Reply]:
+    ) -> list[ClaimReply]:
         """Give back what was written (with the rows acknowledged), ask for more. An answer may come
         later.
         """
         if refusal := self._refusal_of(session):
-            return [Reply(session, refused=refusal)]
+            return [ClaimReply(session, refused=refusal)]
         for target, rows in released:
             if fault := self._release(session, target, rows):
                 self._doom(fault)
-                return [Reply(session, refused=fault)]
+                return [ClaimReply(session, refused=fault)]
         if not wanted:
-            return [Reply(session), *self._serve()]
+            return [ClaimReply(session), *self._serve()]
         self._waiting.append((session, wanted))
         return self._serve()
 
-    def lost(self, session: int) -> list[Reply]:
+    def lost(self, session: int) -> list[ClaimReply]:
         """The connection is gone. What it held may or may not have been written."""
         gone = self._sessions.pop(session, None)
         self._waiting = deque(entry for entry in self._waiting if entry[0] != session)
@@ -148,7 +148,7 @@ class Claims:
         """From outside: the transaction cannot be completed."""
         self._doom(reason)
 
-    def close(self, reports: Iterable[Report]) -> str | None:
+    def close(self, reports: Iterable[TaskReport]) -> str | None:
         """No more claims. Returns why the batch must not be committed, or None when every row is
         accounted for.
         """
@@ -157,7 +157,7 @@ class Claims:
             return self.doomed
         if self._holder:
             return f"still being written to: {_names(self._holder)}"
-        seen: dict[int, Report] = {}
+        seen: dict[int, TaskReport] = {}
         for report in reports:
             if report.partition in seen:
                 return f"partition {report.partition} was reported twice"
@@ -166,7 +166,7 @@ class Claims:
             return f"partitions {sorted(set(range(max(seen) + 1)) - set(seen))} were never reported"
         return self._mismatch(seen)
 
-    def _mismatch(self, seen: dict[int, Report]) -> str | None:
+    def _mismatch(self, seen: dict[int, TaskReport]) -> str | None:
         for partition, writer in self.writers.items():
             if partition not in seen and writer.ever_granted:
                 return (
@@ -223,7 +223,7 @@ class Claims:
         self.writers[known.partition].acknowledged_rows += rows
         return None
 
-    def _serve(self) -> list[Reply]:
+    def _serve(self) -> list[ClaimReply]:
         """Grant in order of arrival; whoever can get at least one partition goes on with what is
         free.
         """
@@ -231,9 +231,9 @@ class Claims:
         for session, wanted in self._waiting:
             # A session may have been overtaken while it waited.
             if refusal := self._refusal_of(session):
-                replies.append(Reply(session, refused=refusal))
+                replies.append(ClaimReply(session, refused=refusal))
             elif grants := self._grant(session, wanted):
-                replies.append(Reply(session, grants=grants))
+                replies.append(ClaimReply(session, grants=grants))
             else:
                 still_waiting.append((session, wanted))
         self._waiting = still_waiting

@@ -18,13 +18,13 @@ from pyspark.sql import types as T
 
 from semel.client.settings import Servers
 from semel.errors import BatchFailedError, RefusedError, SemelError, UnreachableError, UsageError
-from semel.spark.kafka.client import Cluster, is_an_answer, patiently
+from semel.spark.kafka.client import BlockingCluster, is_an_answer, patiently
 from semel.spark.kafka.ledger import SparkLedger
 from semel.spark.kafka.settings import SparkSettings
-from semel.spark.kafka.transactions import Lender, Lent, Outcome
+from semel.spark.kafka.transactions import CommitOutcome, Lender, Lent
 from semel.spark.query_batch import QueryBatch
 from semel.spark.sink.claim_service import ClaimService
-from semel.spark.sink.claims import Report, Target
+from semel.spark.sink.claims import Target, TaskReport
 from semel.spark.sink.options import WriteOptions
 from semel.spark.sink.writer import STATISTICS, TaskWriter
 from semel.wire.compression import Compression
@@ -62,7 +62,7 @@ class Committer:
         if self.topic == options.ledger_topic:
             raise UsageError(f"{self.topic!r} is the ledger's topic: write to another one")
         self._settings = SparkSettings.of(self.bootstrap_servers, options.settings)
-        self.cluster = Cluster(self._settings)
+        self.cluster = BlockingCluster(self._settings)
         self._ledger = SparkLedger(self.cluster, self.application, options.ledger_topic)
         self._lender = Lender(
             self.cluster,
@@ -185,7 +185,7 @@ class Committer:
     def _settle(self, batch: QueryBatch) -> None:
         outcome = self._lender.commit()
         self.at("after commit", batch.batch)
-        if outcome is Outcome.COMMITTED:
+        if outcome is CommitOutcome.COMMITTED:
             return
         # Ends whatever is open, or says that another driver has taken over; then the ledger knows.
         self._lender.recover()
@@ -216,13 +216,13 @@ class _Job:
         self.address = settings.get("spark.driver.host", "localhost") or "localhost"
         self.bind_address = settings.get("spark.driver.bindAddress", self.address) or self.address
 
-    def run(self, writer: TaskWriter) -> list[Report]:
+    def run(self, writer: TaskWriter) -> list[TaskReport]:
         self._context.addJobTag(self._tag)
         try:
             rows = self._columns.mapInArrow(writer, STATISTICS).collect()
         finally:
             self._context.removeJobTag(self._tag)
-        return [Report(row.partition, row.attempt, row.rows) for row in rows]
+        return [TaskReport(row.partition, row.attempt, row.rows) for row in rows]
 
     def cancel(self, reason: str) -> None:
         self._context.cancelJobsWithTag(self._tag)

@@ -19,12 +19,12 @@ from semel.columnar.columns import Rows
 from semel.columnar.encode import BATCH_BYTES, Body, BufferPool, Lanes
 from semel.columnar.kernels import load
 from semel.errors import SemelError
-from semel.spark.kafka.client import Cluster, patiently
+from semel.spark.kafka.client import BlockingCluster, patiently
 from semel.spark.kafka.settings import SparkSettings
 from semel.spark.kafka.transactions import Lent
 from semel.spark.sessions.worker import freeze_imports
 from semel.spark.sink.claim_service import ClaimClient
-from semel.spark.sink.outbox import Outbox, Sender
+from semel.spark.sink.sending import BatchQueue, BatchSender
 from semel.wire.compression import Compression
 from semel.wire.errors import ErrorCode
 
@@ -96,7 +96,7 @@ class _Task:
         self._topic = writer.topic
         self._cluster = _cluster(writer, 0)
         self._pool = self._make_pool(writer)
-        self._outbox = Outbox(self._cluster, writer.compression, self._pool.give_back)
+        self._queue = BatchQueue(self._cluster, writer.compression, self._pool.give_back)
         self._lanes = Lanes(self._partitions_of, self._emit, self._pool, _KERNELS)
         if writer.topic is not None:
             self._cluster.refresh([writer.topic])
@@ -107,8 +107,8 @@ class _Task:
             )
             cluster = _cluster(writer, 1 + number)
             self._senders.append(
-                Sender(
-                    self._outbox,
+                BatchSender(
+                    self._queue,
                     cluster,
                     claims,
                     writer.lent,
@@ -129,16 +129,16 @@ class _Task:
         except BaseException as error:
             self.fail(error)
             raise
-        self._outbox.finish()
+        self._queue.finish()
         for sender in self._senders:
             sender.join()
-        if self._outbox.error is not None:
-            raise self._outbox.error
+        if self._queue.error is not None:
+            raise self._queue.error
         _POOLS[self._pool.buffers, self._pool.capacity] = self._pool
-        return self._outbox.sent
+        return self._queue.sent
 
     def fail(self, error: BaseException) -> None:
-        self._outbox.fail(error)
+        self._queue.fail(error)
         self._pool.close()
         # The process may end with this task: let the senders tell the driver why.
         for sender in self._senders:
@@ -156,7 +156,7 @@ class _Task:
         return self._cluster.partitions(topic)
 
     def _emit(self, body: Body) -> None:
-        self._outbox.put(body)
+        self._queue.put(body)
 
     def _make_pool(self, writer: TaskWriter) -> BufferPool:
         lanes = self._cluster.partitions(writer.topic) + 1 if writer.topic else 64
@@ -169,12 +169,12 @@ class _Task:
 
 
 _POOLS: dict[tuple[int, int], BufferPool] = {}
-_CLUSTERS: dict[tuple[SparkSettings, int], Cluster] = {}
+_CLUSTERS: dict[tuple[SparkSettings, int], BlockingCluster] = {}
 
 
-def _cluster(writer: TaskWriter, number: int) -> Cluster:
+def _cluster(writer: TaskWriter, number: int) -> BlockingCluster:
     """Connections outlive a task: the worker process is used again."""
     key = (writer.settings, number)
     if key not in _CLUSTERS:
-        _CLUSTERS[key] = Cluster(writer.settings)
+        _CLUSTERS[key] = BlockingCluster(writer.settings)
     return _CLUSTERS[key]

@@ -12,7 +12,7 @@ from semel.spark.kafka.client import (
     LATEST,
     READ_COMMITTED,
     READ_UNCOMMITTED,
-    Cluster,
+    BlockingCluster,
     check,
     patiently,
 )
@@ -42,7 +42,7 @@ class Range:
 
 
 def offsets_at(
-    cluster: Cluster, wanted: dict[Target, int], committed_only: bool
+    cluster: BlockingCluster, wanted: dict[Target, int], committed_only: bool
 ) -> dict[Target, int]:
     """ListOffsets for many partitions: a time in ms, or EARLIEST or LATEST; -1 where none is."""
     isolation = READ_COMMITTED if committed_only else READ_UNCOMMITTED
@@ -61,7 +61,7 @@ def offsets_at(
 
 
 def resolve(
-    cluster: Cluster,
+    cluster: BlockingCluster,
     options: SourceOptions,
     targets: Iterable[Target],
     choice: str,
@@ -108,7 +108,7 @@ def _for_each(targets: list[Target], given: Positions, what: str) -> dict[Target
     return {target: flat[target] for target in targets}
 
 
-def from_ledger(cluster: Cluster, options: SourceOptions) -> Positions:
+def from_ledger(cluster: BlockingCluster, options: SourceOptions) -> Positions:
     """Where the sink of `application` has got to."""
     assert options.application is not None
     batch = SparkLedger(cluster, options.application, options.ledger_topic).find()
@@ -196,7 +196,7 @@ def _split(found: list[Range], size: int) -> list[Range]:
     ]
 
 
-def _by_leader(cluster: Cluster, targets: Iterable[Target]) -> dict[int, list[Target]]:
+def _by_leader(cluster: BlockingCluster, targets: Iterable[Target]) -> dict[int, list[Target]]:
     grouped: dict[int, list[Target]] = {}
     for topic, partition in targets:
         grouped.setdefault(cluster.leader_id(topic, partition), []).append((topic, partition))

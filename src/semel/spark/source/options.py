@@ -12,7 +12,7 @@ from typing import Any
 
 from semel.client.machines.ledger import LEDGER_TOPIC
 from semel.errors import UsageError
-from semel.spark.kafka.client import Cluster
+from semel.spark.kafka.client import BlockingCluster
 from semel.spark.kafka.settings import SparkSettings
 from semel.spark.source.keywords import SourceKeywords
 
@@ -131,10 +131,10 @@ class SourceOptions:
 
         return ddl_of(json.loads(self.value_schema))
 
-    def cluster(self) -> Cluster:
-        return Cluster(self.settings)
+    def cluster(self) -> BlockingCluster:
+        return BlockingCluster(self.settings)
 
-    def partitions(self, cluster: Cluster) -> list[tuple[str, int]]:
+    def partitions(self, cluster: BlockingCluster) -> list[tuple[str, int]]:
         """The partitions that exist now of what was asked for."""
         if self.assigned:
             return list(self.assigned)

@@ -19,7 +19,7 @@ from semel.spark.kafka.client import (
     EARLIEST,
     READ_COMMITTED,
     READ_UNCOMMITTED,
-    Cluster,
+    BlockingCluster,
     check,
     patiently,
 )
@@ -208,11 +208,11 @@ def _decoder(options: SourceOptions, value_type: DataType) -> Decoder | None:
     return decoder_of(options, value_type)
 
 
-_CLUSTERS: dict[SparkSettings, Cluster] = {}
+_CLUSTERS: dict[SparkSettings, BlockingCluster] = {}
 
 
-def _cluster(settings: SparkSettings) -> Cluster:
+def _cluster(settings: SparkSettings) -> BlockingCluster:
     """Connections outlive a task: the worker process is used again."""
     if settings not in _CLUSTERS:
-        _CLUSTERS[settings] = Cluster(settings)
+        _CLUSTERS[settings] = BlockingCluster(settings)
     return _CLUSTERS[settings]

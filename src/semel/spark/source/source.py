@@ -33,7 +33,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from semel.errors import NoCommittedOffsetsError
-from semel.spark.kafka.client import EARLIEST, LATEST, Cluster
+from semel.spark.kafka.client import EARLIEST, LATEST, BlockingCluster
 from semel.spark.sessions.worker import freeze_imports
 from semel.spark.source.offsets import (
     Range,
@@ -100,7 +100,7 @@ class _Reading:
         found = pack(ranges(start, end), tasks, options.min_partitions, options.max_per_task)
         return [Work(entry) for entry in found]
 
-    def _start(self, cluster: Cluster) -> tuple[Positions, bool]:
+    def _start(self, cluster: BlockingCluster) -> tuple[Positions, bool]:
         """Where to begin, and whether that comes from the ledger."""
         options, choice = self.options, self.options.starting
         if choice == "committed" and options.starting_times is None:
@@ -113,7 +113,9 @@ class _Reading:
         targets = options.partitions(cluster)
         return _by_topic(resolve(cluster, options, targets, choice, options.starting_times)), False
 
-    def _with_new_partitions(self, cluster: Cluster, begin: Positions, end: Positions) -> Positions:
+    def _with_new_partitions(
+        self, cluster: BlockingCluster, begin: Positions, end: Positions
+    ) -> Positions:
         """Partitions that appeared since are read from their beginning."""
         new = [(t, p) for t, parts in end.items() for p in parts if p not in begin.get(t, {})]
         if not new:
@@ -139,7 +141,7 @@ class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def __init__(self, options: SourceOptions, schema: StructType | None = None) -> None:
         super().__init__(options, schema)
-        self._cluster: Cluster | None = None
+        self._cluster: BlockingCluster | None = None
         self._initial: dict[str, Any] | None = None
         self._final: Positions | None = None
 
@@ -212,7 +214,7 @@ class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow
 
         return max(1, int(size / RangeReader(self.options).bytes_per_offset(largest)))
 
-    def _connected(self) -> Cluster:
+    def _connected(self) -> BlockingCluster:
         if self._cluster is None:
             self._cluster = self.options.cluster()
         return self._cluster

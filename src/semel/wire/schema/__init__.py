@@ -83,7 +83,7 @@ class Field:
         self.element = element  # of an array: a kind, or like a nested field's the struct's name
 
 
-class Kind:
+class FieldType:
     """A primitive type. Called in a class body it makes a field; uncalled it names an element."""
 
     def __init__(self, name: str, zero: Any) -> None:
@@ -103,17 +103,17 @@ class Kind:
         return Field(self.name, value, versions, nullable, tag, ignorable)
 
 
-boolean = Kind("boolean", False)
-int8 = Kind("int8", 0)
-int16 = Kind("int16", 0)
-uint16 = Kind("uint16", 0)
-int32 = Kind("int32", 0)
-int64 = Kind("int64", 0)
-float64 = Kind("float64", 0.0)
-uuid = Kind("uuid", NO_UUID)
-string = Kind("string", "")
-binary = Kind("binary", b"")
-records = Kind("records", None)
+boolean = FieldType("boolean", False)
+int8 = FieldType("int8", 0)
+int16 = FieldType("int16", 0)
+uint16 = FieldType("uint16", 0)
+int32 = FieldType("int32", 0)
+int64 = FieldType("int64", 0)
+float64 = FieldType("float64", 0.0)
+uuid = FieldType("uuid", NO_UUID)
+string = FieldType("string", "")
+binary = FieldType("binary", b"")
+records = FieldType("records", None)
 
 # The struct codes of the kinds with a fixed size.
 FIXED = {
@@ -129,7 +129,7 @@ FIXED = {
 
 
 def array(
-    element: Kind | str,
+    element: FieldType | str,
     default: Any = UNSET,
     *,
     versions: str = "0+",
@@ -252,22 +252,9 @@ class Message(Struct):
         decoders = cls._view_decoders if type(buffer) is memoryview else cls._decoders
         return decoders[version](buffer, position)  # type: ignore[no-any-return]
 
-    @classmethod
-    def decoder(cls, version: int, of_views: bool = False) -> Callable[..., tuple[Self, int]]:
-        """`decode(buffer, position)` of one version, for those who decode much of it.
-
-        The buffers are bytes and bytearrays, or with `of_views` memoryviews only.
-        """
-        return (cls._view_decoders if of_views else cls._decoders)[version]
-
     def encode(self, out: bytearray, version: int) -> None:
         """Append the message to `out`. After an error `out` holds a part of it: throw it away."""
         self._encoders[version](self, out)
-
-    @classmethod
-    def encoder(cls, version: int) -> Callable[[Self, bytearray], None]:
-        """`encode(message, out)` of one version, for those who encode much of it."""
-        return cls._encoders[version]
 
 
 def _compile_decoder(message: type[Message], version: int) -> Callable[..., Any]:

@@ -33,9 +33,27 @@ def compile_reader(message: type[Message], version: int) -> Callable[..., Any]:
     return _Decoder(message, version, of_views=False, in_frame=True).compile("read")
 
 
+def compile_checker(message: type[Message], version: int) -> Callable[..., None]:
+    """`check(buffer, position, most)`: reads like `compile_reader`'s, and refuses a message with
+    more than so many elements before it has read many more."""
+    budget = primitives.Budget()
+    read = _Decoder(message, version, of_views=False, in_frame=True, budget=budget).compile("read")
+
+    def check(buffer: bytearray, position: int, most: int) -> None:
+        budget.most = budget.left = most
+        read(buffer, position)
+
+    return check
+
+
 class _Decoder(Source):
     def __init__(
-        self, message: type[Message], version: int, of_views: bool, in_frame: bool = False
+        self,
+        message: type[Message],
+        version: int,
+        of_views: bool,
+        in_frame: bool = False,
+        budget: primitives.Budget | None = None,
     ) -> None:
         super().__init__()
         self.message = message
@@ -58,6 +76,10 @@ class _Decoder(Source):
         self.names["unpack_from"] = struct.unpack_from
         self.names["known_uuids"] = primitives.known_uuids
         self.names["spans"] = _COMPACT_SPANS if self.flexible else _SPANS
+        self.counted = budget is not None
+        if budget is not None:
+            self.names["spans"] = primitives.CountedSpans(int(self.flexible), budget)
+            self.names["skip_tags"] = budget.skip_tags
 
     def compile(self, name: str) -> Callable[..., Any]:
         self.line(f"def {name}(b, p):")
@@ -245,6 +267,8 @@ class _Decoder(Source):
             raise TypeError("arrays of UUIDs appear in no message that we have")
         if self.flexible:
             self.line("n -= 1")
+        if self.counted:
+            self.line("spans.take(n)")
         short = self.constant("unpackers", primitives.array_unpackers(code))
         self.line(f"if n < {primitives.SHORT_ARRAY}: {target} = [*{short}[n](b, p)]")
         self.line(f"else: {target} = [*unpack_from('>%d{code}' % n, b, p)]")
@@ -265,6 +289,8 @@ class _Decoder(Source):
         self.line("if n:")
         self.depth += 1
         self.line("if n > 127: n, p = read_uvarint(b, p - 1)")
+        if self.counted:
+            self.line("spans.take(n)")
         self.line("for _ in range(n):")
         self.depth += 1
         tag, stop = self.fresh("tag"), self.fresh("stop")

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from semel.client.machines.patience import Backoff
 from semel.client.machines.transactions.requests import (
-    AddOffsets,
-    AddPartitions,
-    CommitOffsets,
-    EndTxn,
-    FindCoordinator,
-    InitProducerId,
+    AddOffsetsToTxnHandler,
+    AddPartitionsToTxnHandler,
+    EndTxnHandler,
+    FindCoordinatorHandler,
+    InitProducerIdHandler,
     Target,
-    TransactionalRequest,
+    TxnOffsetCommitHandler,
+    TxnRequestHandler,
 )
 from semel.client.machines.transactions.states import MOVES, State
 from semel.client.machines.types import (
@@ -29,7 +29,7 @@ from semel.client.machines.types import (
     ProducerIdentity,
     TopicPartition,
 )
-from semel.wire.errors import ErrorCode, Kind
+from semel.wire.errors import ErrorCode, ErrorKind
 
 _LAST_EPOCH = 0x7FFF
 # KAFKA-5477: right after a commit the first AddPartitions may meet the last transaction's markers.
@@ -73,8 +73,8 @@ class TransactionManager:
         self.new_partitions: set[TopicPartition] = set()
         self.pending_partitions: set[TopicPartition] = set()
         self.partitions: set[TopicPartition] = set()
-        self.in_flight: TransactionalRequest | None = None
-        self._queue: list[TransactionalRequest] = []
+        self.in_flight: TxnRequestHandler | None = None
+        self._queue: list[TxnRequestHandler] = []
         self._coordinators: dict[Target, tuple[str, Node]] = {}
         self._transition: tuple[State, Pending] | None = None
         self._reset_sequences = False
@@ -93,7 +93,7 @@ class TransactionManager:
         self._refuse_after_errors("init_transactions")
         self._move(State.INITIALIZING)
         pending = Pending("init_transactions")
-        self.enqueue(InitProducerId(self, pending, expected=None))
+        self.enqueue(InitProducerIdHandler(self, pending, expected=None))
         return self._begin_transition(State.INITIALIZING, pending)
 
     def begin_transaction(self) -> None:
@@ -133,9 +133,9 @@ class TransactionManager:
             pending.settle()
         elif self.version == 2:
             self.started = True
-            self.enqueue(CommitOffsets(self, pending, offsets, group))
+            self.enqueue(TxnOffsetCommitHandler(self, pending, offsets, group))
         else:
-            self.enqueue(AddOffsets(self, pending, offsets, group))
+            self.enqueue(AddOffsetsToTxnHandler(self, pending, offsets, group))
         return pending
 
     def commit(self) -> Pending:
@@ -171,18 +171,18 @@ class TransactionManager:
 
     # What the shell calls
 
-    def next_request(self, now_ms: float, batches_unsettled: bool) -> TransactionalRequest | None:
+    def next_request(self, now_ms: float, batches_unsettled: bool) -> TxnRequestHandler | None:
         """The request to send now. It stays `in_flight` until it was `answered` or `lost`."""
         if self.in_flight is not None or self.state is State.FATAL_ERROR:
             return None
         if self.new_partitions:
             self.pending_partitions |= self.new_partitions
             self.new_partitions.clear()
-            if not any(isinstance(queued, AddPartitions) for queued in self._queue):
-                self.enqueue(AddPartitions(self, Pending("add partitions")))
+            if not any(isinstance(queued, AddPartitionsToTxnHandler) for queued in self._queue):
+                self.enqueue(AddPartitionsToTxnHandler(self, Pending("add partitions")))
         while self._queue:
             request = self._queue[0]
-            if isinstance(request, EndTxn):
+            if isinstance(request, EndTxnHandler):
                 if batches_unsettled:
                     return None  # the coordinator may only be asked when every record is answered
                 if not self.started:
@@ -192,7 +192,7 @@ class TransactionManager:
             if request.not_before_ms > now_ms:
                 return None
             if request.target is not Target.ANYONE and self.coordinator_for(request) is None:
-                request = FindCoordinator(self, request)
+                request = FindCoordinatorHandler(self, request)
             else:
                 self._queue.pop(0)
             self.in_flight = request
@@ -205,7 +205,7 @@ class TransactionManager:
             return None
         return self._queue[0].not_before_ms
 
-    def coordinator_for(self, request: TransactionalRequest) -> Node | None:
+    def coordinator_for(self, request: TxnRequestHandler) -> Node | None:
         key, node = self._coordinators.get(request.target, ("", None))
         return node if key == request.key else None
 
@@ -223,10 +223,10 @@ class TransactionManager:
     def batch_failed(self, failure: Failure) -> None:
         """A batch of the transaction was given up: what the user must do depends on the code."""
         if failure.code in _FATAL_FROM_PRODUCE:
-            self.fail_fatally(failure._replace(kind=Kind.FATAL))
+            self.fail_fatally(failure._replace(kind=ErrorKind.FATAL))
         elif self.is_transactional:
             # Whether the batch was written may be unknown: only a new epoch makes that harmless.
-            self.fail_abortable(failure._replace(kind=Kind.ABORTABLE), needs_bump=True)
+            self.fail_abortable(failure._replace(kind=ErrorKind.ABORTABLE), needs_bump=True)
 
     def bump_idempotent_epoch(self) -> None:
         """A producer without transactions bumps its own epoch when a sequence is lost (KIP-360)."""
@@ -245,25 +245,25 @@ class TransactionManager:
 
     # What the requests report
 
-    def enqueue(self, request: TransactionalRequest) -> None:
+    def enqueue(self, request: TxnRequestHandler) -> None:
         self._queue.append(request)
         self._queue.sort(key=lambda queued: queued.priority)  # stable: first come, first served
 
-    def send_again(
-        self, request: TransactionalRequest, now_ms: float, unsure: bool = False
-    ) -> None:
+    def send_again(self, request: TxnRequestHandler, now_ms: float, unsure: bool = False) -> None:
         """Queues a request once more, later each time. `unsure`: it may have arrived already."""
-        waiting = request.behind if isinstance(request, FindCoordinator) else request
+        waiting = request.behind if isinstance(request, FindCoordinatorHandler) else request
         if self.state in (State.ABORTABLE_ERROR, State.FATAL_ERROR):
             # Given up, but perhaps the coordinator has begun a transaction that we know nothing
             # of, which an EndTxn in an empty one would not end: a new epoch does.
-            may_have_begun = unsure and isinstance(request, AddPartitions | AddOffsets)
+            may_have_begun = unsure and isinstance(
+                request, AddPartitionsToTxnHandler | AddOffsetsToTxnHandler
+            )
             self.bumping = self.bumping or (may_have_begun and self.can_bump)
             waiting.pending.settle(self.failure)
             return
         waiting.attempts += 1
         delay = self.backoff.delay_ms(waiting.attempts)
-        if isinstance(waiting, AddPartitions) and not self.partitions:
+        if isinstance(waiting, AddPartitionsToTxnHandler) and not self.partitions:
             delay = min(delay, _CONCURRENT_RETRY_MS)
         waiting.not_before_ms = now_ms + delay
         if waiting is request:
@@ -301,7 +301,7 @@ class TransactionManager:
             return
         assert self._transition is not None
         self._move(State.INITIALIZING)
-        self.enqueue(InitProducerId(self, self._transition[1], expected=self.producer))
+        self.enqueue(InitProducerIdHandler(self, self._transition[1], expected=self.producer))
 
     def bump_after_failed_abort(self, pending: Pending, failure: Failure) -> None:
         if self.can_bump:
@@ -319,7 +319,7 @@ class TransactionManager:
             return
         if needs_bump and self.version == 1:
             if not self.can_bump:
-                self.fail_fatally(failure._replace(kind=Kind.FATAL))
+                self.fail_fatally(failure._replace(kind=ErrorKind.FATAL))
                 return
             self.bumping = True
         if self.state is State.ABORTABLE_ERROR:
@@ -339,10 +339,10 @@ class TransactionManager:
 
     def _end(self, commit: bool) -> Pending:
         pending = Pending("commit_transaction" if commit else "abort_transaction")
-        self.enqueue(EndTxn(self, pending, commit))
+        self.enqueue(EndTxnHandler(self, pending, commit))
         return self._begin_transition(self.state, pending)
 
-    def _end_of_nothing(self, request: EndTxn) -> None:
+    def _end_of_nothing(self, request: EndTxnHandler) -> None:
         """Nothing reached the coordinator, so there is nothing to end there."""
         self.transaction_ended(None)
         if self.state is State.READY:

@@ -25,7 +25,7 @@ from semel.client.machines.types import (
     ProducerIdentity,
     TopicPartition,
 )
-from semel.wire.errors import ErrorCode, Kind
+from semel.wire.errors import ErrorCode, ErrorKind
 from semel.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from semel.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -65,7 +65,7 @@ class Priority(IntEnum):
     EPOCH_BUMP = 4
 
 
-class Verdict(Enum):
+class TxnVerdict(Enum):
     DONE = "done"
     LOOK_UP = "look the coordinator up and send again"
     AGAIN = "send again"
@@ -74,22 +74,22 @@ class Verdict(Enum):
     FATAL = "fatal"
 
 
-def judge(code: ErrorCode, abortable: frozenset[ErrorCode] = frozenset()) -> Verdict:
+def judge(code: ErrorCode, abortable: frozenset[ErrorCode] = frozenset()) -> TxnVerdict:
     """The common table; `abortable` are the codes that are so for this request only."""
     if code is E.NONE:
-        return Verdict.DONE
+        return TxnVerdict.DONE
     if code in _LOOK_UP:
-        return Verdict.LOOK_UP
+        return TxnVerdict.LOOK_UP
     if code.retriable:
-        return Verdict.AGAIN
+        return TxnVerdict.AGAIN
     if code in _FORGOTTEN:
-        return Verdict.BUMP
+        return TxnVerdict.BUMP
     if code is E.TRANSACTION_ABORTABLE or code in abortable:
-        return Verdict.ABORTABLE
-    return Verdict.FATAL
+        return TxnVerdict.ABORTABLE
+    return TxnVerdict.FATAL
 
 
-class TransactionalRequest(ABC):
+class TxnRequestHandler(ABC):
     """A request in the manager's queue. `answered` and `lost` report what became of it."""
 
     priority: Priority
@@ -104,7 +104,7 @@ class TransactionalRequest(ABC):
 
     @property
     def name(self) -> str:
-        return type(self).__name__
+        return self.message_class.__name__.removesuffix("Request")
 
     @property
     def key(self) -> str:
@@ -128,32 +128,32 @@ class TransactionalRequest(ABC):
             self.manager.forget_coordinator(self.target)
         self.manager.send_again(self, now_ms, unsure=True)
 
-    def _obey(self, verdict: Verdict, code: ErrorCode, now_ms: float, what: str = "") -> None:
+    def _obey(self, verdict: TxnVerdict, code: ErrorCode, now_ms: float, what: str = "") -> None:
         """Carries out a verdict that is the same for every request."""
         manager = self.manager
-        if verdict is Verdict.LOOK_UP:
+        if verdict is TxnVerdict.LOOK_UP:
             manager.forget_coordinator(self.target)
             manager.send_again(self, now_ms)
-        elif verdict is Verdict.AGAIN:
+        elif verdict is TxnVerdict.AGAIN:
             manager.send_again(self, now_ms)
-        elif verdict in (Verdict.ABORTABLE, Verdict.BUMP):
-            failure = Failure(Kind.ABORTABLE, what or f"{self.name} was refused", code)
-            manager.fail_abortable(failure, needs_bump=verdict is Verdict.BUMP)
+        elif verdict in (TxnVerdict.ABORTABLE, TxnVerdict.BUMP):
+            failure = Failure(ErrorKind.ABORTABLE, what or f"{self.name} was refused", code)
+            manager.fail_abortable(failure, needs_bump=verdict is TxnVerdict.BUMP)
             self.pending.settle(failure)
-        elif verdict is Verdict.FATAL:
+        elif verdict is TxnVerdict.FATAL:
             # Which of the two codes a fenced producer sees depends on the request's version.
             code = E.PRODUCER_FENCED if code in _FENCED else code
-            failure = Failure(Kind.FATAL, what or f"{self.name} was refused", code)
+            failure = Failure(ErrorKind.FATAL, what or f"{self.name} was refused", code)
             manager.fail_fatally(failure)
             self.pending.settle(failure)
 
 
-class FindCoordinator(TransactionalRequest):
+class FindCoordinatorHandler(TxnRequestHandler):
     priority = Priority.FIND_COORDINATOR
     target = Target.ANYONE
     message_class = FindCoordinatorRequest
 
-    def __init__(self, manager: TransactionManager, behind: TransactionalRequest) -> None:
+    def __init__(self, manager: TransactionManager, behind: TxnRequestHandler) -> None:
         super().__init__(manager, Pending("find coordinator"))
         self.behind = behind  # waits in the queue until this one has found its coordinator
         self.wanted = behind.target
@@ -171,17 +171,17 @@ class FindCoordinator(TransactionalRequest):
         found = answer.coordinators[0] if answer.coordinators else answer
         code = E.of(found.error_code)
         verdict = judge(code, frozenset({E.GROUP_AUTHORIZATION_FAILED}))
-        if verdict is Verdict.DONE:
+        if verdict is TxnVerdict.DONE:
             node = Node(found.node_id, found.host, found.port)
             self.manager.found_coordinator(self.wanted, self.wanted_key, node)
             return
-        if verdict is Verdict.LOOK_UP:
-            verdict = Verdict.AGAIN
+        if verdict is TxnVerdict.LOOK_UP:
+            verdict = TxnVerdict.AGAIN
         what = f"no coordinator for {self.wanted.name.lower()} {self.wanted_key!r}"
         self._obey(verdict, code, now_ms, what)
 
 
-class InitProducerId(TransactionalRequest):
+class InitProducerIdHandler(TxnRequestHandler):
     """Fences older producers and gives this one its id and epoch; bumps the epoch after errors."""
 
     message_class = InitProducerIdRequest
@@ -212,9 +212,9 @@ class InitProducerId(TransactionalRequest):
         self.manager.in_flight = None
         code = E.of(answer.error_code)
         verdict = judge(code)
-        if verdict is Verdict.BUMP:
-            verdict = Verdict.FATAL  # this was the request that should have repaired it
-        if verdict is Verdict.DONE:
+        if verdict is TxnVerdict.BUMP:
+            verdict = TxnVerdict.FATAL  # this was the request that should have repaired it
+        if verdict is TxnVerdict.DONE:
             identity = ProducerIdentity(answer.producer_id, answer.producer_epoch)
             self.manager.initialized(identity)
             self.pending.settle()
@@ -222,7 +222,7 @@ class InitProducerId(TransactionalRequest):
         self._obey(verdict, code, now_ms, "the producer could not be initialized")
 
 
-class AddPartitions(TransactionalRequest):
+class AddPartitionsToTxnHandler(TxnRequestHandler):
     """Version 1 only: partitions must be in the transaction before records go to them."""
 
     priority = Priority.ADD_PARTITIONS_OR_OFFSETS
@@ -266,18 +266,18 @@ class AddPartitions(TransactionalRequest):
     @staticmethod
     def _worst(
         refused: dict[TopicPartition, ErrorCode],
-    ) -> tuple[TopicPartition, ErrorCode, Verdict]:
+    ) -> tuple[TopicPartition, ErrorCode, TxnVerdict]:
         """The refusal that decides; "not attempted" only echoes another partition's."""
         partition = min(refused, key=lambda p: refused[p] is E.OPERATION_NOT_ATTEMPTED)
         code = refused[partition]
         verdict = judge(code)
         known_fatal = _FENCED | {E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, E.INVALID_TXN_STATE}
-        if verdict is Verdict.FATAL and code not in known_fatal:
-            verdict = Verdict.ABORTABLE
+        if verdict is TxnVerdict.FATAL and code not in known_fatal:
+            verdict = TxnVerdict.ABORTABLE
         return partition, code, verdict
 
 
-class AddOffsets(TransactionalRequest):
+class AddOffsetsToTxnHandler(TxnRequestHandler):
     """Version 1 only: the group's offsets must be in the transaction before they are committed."""
 
     priority = Priority.ADD_PARTITIONS_OR_OFFSETS
@@ -311,15 +311,15 @@ class AddOffsets(TransactionalRequest):
         manager.in_flight = None
         code = E.of(answer.error_code)
         verdict = judge(code, frozenset({E.GROUP_AUTHORIZATION_FAILED}))
-        if verdict is Verdict.DONE:
+        if verdict is TxnVerdict.DONE:
             manager.started = True
-            manager.enqueue(CommitOffsets(manager, self.pending, self.offsets, self.group))
+            manager.enqueue(TxnOffsetCommitHandler(manager, self.pending, self.offsets, self.group))
             return
         what = f"group {self.group.group_id!r} was not added to the transaction"
         self._obey(verdict, code, now_ms, what)
 
 
-class CommitOffsets(TransactionalRequest):
+class TxnOffsetCommitHandler(TxnRequestHandler):
     """TxnOffsetCommit: goes to the *group's* coordinator, which checks the member (KIP-447)."""
 
     priority = Priority.ADD_PARTITIONS_OR_OFFSETS
@@ -390,13 +390,13 @@ class CommitOffsets(TransactionalRequest):
 
     def answered(self, answer: TxnOffsetCommitResponse, now_ms: float) -> None:
         self.manager.in_flight = None
-        worst: tuple[Verdict, ErrorCode, TopicPartition] | None = None
+        worst: tuple[TxnVerdict, ErrorCode, TopicPartition] | None = None
         for topic in answer.topics:
             for result in topic.partitions:
                 partition = TopicPartition(topic.name, result.partition_index)
                 code = E.of(result.error_code)
                 verdict = self._judge(code)
-                if verdict is Verdict.DONE:
+                if verdict is TxnVerdict.DONE:
                     self.offsets.pop(partition, None)
                 elif worst is None or _SEVERITY[verdict] > _SEVERITY[worst[0]]:
                     worst = verdict, code, partition
@@ -406,16 +406,16 @@ class CommitOffsets(TransactionalRequest):
         verdict, code, partition = worst
         self._obey(verdict, code, now_ms, f"the offset of {partition} was not committed")
 
-    def _judge(self, code: ErrorCode) -> Verdict:
+    def _judge(self, code: ErrorCode) -> TxnVerdict:
         if code is E.REQUEST_TIMED_OUT:
-            return Verdict.LOOK_UP
+            return TxnVerdict.LOOK_UP
         return judge(code, self._ABORTABLE)
 
 
-_SEVERITY = {verdict: severity for severity, verdict in enumerate(Verdict)}
+_SEVERITY = {verdict: severity for severity, verdict in enumerate(TxnVerdict)}
 
 
-class EndTxn(TransactionalRequest):
+class EndTxnHandler(TxnRequestHandler):
     priority = Priority.END_TXN
     message_class = EndTxnRequest
 
@@ -444,14 +444,16 @@ class EndTxn(TransactionalRequest):
         manager.in_flight = None
         code = E.of(answer.error_code)
         verdict = judge(code)
-        if verdict is Verdict.DONE:
+        if verdict is TxnVerdict.DONE:
             identity = ProducerIdentity(answer.producer_id, answer.producer_epoch)
             manager.transaction_ended(identity if identity.is_valid else None)
             if not manager.bumping:
                 self.pending.settle()
             return
-        if verdict in (Verdict.ABORTABLE, Verdict.BUMP) and not self.commit:
+        if verdict in (TxnVerdict.ABORTABLE, TxnVerdict.BUMP) and not self.commit:
             # There is nothing left to abort; only a new epoch makes the producer usable again.
-            manager.bump_after_failed_abort(self.pending, Failure(Kind.FATAL, "abort failed", code))
+            manager.bump_after_failed_abort(
+                self.pending, Failure(ErrorKind.FATAL, "abort failed", code)
+            )
             return
         self._obey(verdict, code, now_ms, f"the {self.name} was refused")

@@ -52,20 +52,6 @@ def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
         raise Malformed(str(error)) from error
 
 
-def write_subscription(topics: list[str], owned: Partitions | None = None) -> bytes:
-    """What a client sends; for the simulated clients."""
-    subscription = ConsumerProtocolSubscription(
-        topics=topics,
-        owned_partitions=[
-            ConsumerProtocolSubscription.TopicPartition(topic=topic, partitions=partitions)
-            for topic, partitions in (owned or {}).items()
-        ],
-    )
-    out = bytearray((1).to_bytes(2, "big"))
-    subscription.encode(out, 1)
-    return bytes(out)
-
-
 def write_assignment(partitions: Partitions, version: int) -> bytes:
     version = min(version, ConsumerProtocolAssignment.VERSIONS[-1])
     assignment = ConsumerProtocolAssignment(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from semel.core.groups.classic import embedded
-from semel.core.groups.replies import JoinedMember, Refused
+from semel.core.groups.replies import JoinedMember, RequestRefused
 from semel.core.groups.states import CLASSIC_MOVES, ClassicState
 from semel.wire.errors import ErrorCode
 
@@ -48,7 +48,7 @@ class ClassicMember(NamedTuple):  # of all immutable things the one that changes
 
 
 @dataclass(frozen=True, slots=True)
-class GroupMetadata:
+class ClassicGroupMetadata:
     """What is written of a classic group: Kafka's GroupMetadataValue."""
 
     group_id: str
@@ -81,7 +81,7 @@ class ClassicGroup:
     subscribed_topics: frozenset[str] | None = None
 
     @staticmethod
-    def from_metadata(metadata: GroupMetadata) -> "ClassicGroup":
+    def from_metadata(metadata: ClassicGroupMetadata) -> "ClassicGroup":
         """The group as a restart finds it: stable or empty, nobody waiting."""
         group = ClassicGroup(
             metadata.group_id,
@@ -97,8 +97,8 @@ class ClassicGroup:
         group.subscribed_topics = group.compute_subscribed_topics()
         return group
 
-    def image(self) -> GroupMetadata:
-        return GroupMetadata(
+    def image(self) -> ClassicGroupMetadata:
+        return ClassicGroupMetadata(
             self.group_id,
             self.protocol_type or "",
             self.generation,
@@ -174,12 +174,12 @@ class ClassicGroup:
         if instance_id is not None:
             current = self.static_members.get(instance_id)
             if current is None:
-                raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+                raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID)
             if current != member_id:
-                raise Refused(ErrorCode.FENCED_INSTANCE_ID)
+                raise RequestRefused(ErrorCode.FENCED_INSTANCE_ID)
         member = self.members.get(member_id)
         if member is None:
-            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+            raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID)
         return member
 
     def joined_members(self) -> tuple[JoinedMember, ...]:

@@ -2,7 +2,7 @@
 
 The rules are those of Kafka's GroupMetadataManager (classicGroupJoin...) with KIP-345 (static
 members), KIP-394 (a member id first) and the initial rebalance delay. SyncGroup and the rest are in
-`classic_life`.
+`core/groups/classic/life`.
 """
 
 from dataclasses import replace
@@ -10,7 +10,7 @@ from dataclasses import replace
 from semel.core.groups.classic.group import ClassicGroup, ClassicMember
 from semel.core.groups.commands import JoinGroup
 from semel.core.groups.draft import Draft, join_key, session_key, sync_key
-from semel.core.groups.replies import LATER, JoinReply, Later, Refused, SyncReply
+from semel.core.groups.replies import LATER, JoinReply, Later, RequestRefused, SyncReply
 from semel.core.groups.states import CAN_REBALANCE, ClassicState
 from semel.wire.errors import ErrorCode
 
@@ -24,7 +24,7 @@ NEWCOMER_PATIENCE_MS = 20
 def join(draft: Draft, group: ClassicGroup | None, command: JoinGroup) -> JoinReply | Later:
     """`group` None: there is none of that name (or one that this join replaces)."""
     if group is None and command.member_id:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+        raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID)
     is_new_group = group is None
     changed = (
         ClassicGroup(command.group_id, state_since_ms=draft.now_ms)
@@ -96,7 +96,7 @@ def _join_known(draft: Draft, group: ClassicGroup, command: JoinGroup) -> JoinRe
         case ClassicState.COMPLETING_REBALANCE | ClassicState.STABLE:
             # New metadata; or the leader, which rejoins when it sees new partitions.
             return _rejoin(draft, group, member, command)
-    raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+    raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID)
 
 
 def _add(

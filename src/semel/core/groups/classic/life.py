@@ -16,7 +16,7 @@ from semel.core.groups.replies import (
     JoinReply,
     Later,
     LeaveReply,
-    Refused,
+    RequestRefused,
     SyncReply,
 )
 from semel.core.groups.states import ClassicState
@@ -26,14 +26,14 @@ from semel.wire.errors import ErrorCode
 def sync(draft: Draft, group: ClassicGroup, command: SyncGroup) -> SyncReply | Later:
     member = group.validate(command.member_id, command.instance_id)
     if command.generation != group.generation:
-        raise Refused(ErrorCode.ILLEGAL_GENERATION)
+        raise RequestRefused(ErrorCode.ILLEGAL_GENERATION)
     if _differs(command.protocol_type, group.protocol_type) or _differs(
         command.protocol_name, group.protocol_name
     ):
-        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     match group.state:
         case ClassicState.PREPARING_REBALANCE:
-            raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)
+            raise RequestRefused(ErrorCode.REBALANCE_IN_PROGRESS)
         case ClassicState.COMPLETING_REBALANCE:
             return _await_assignment(draft, group.copy(), member, command)
         case ClassicState.STABLE:
@@ -42,7 +42,7 @@ def sync(draft: Draft, group: ClassicGroup, command: SyncGroup) -> SyncReply | L
                 _has_synced(draft, group, member.member_id)
                 draft.keep_classic(group)
             return _assigned(group, member)
-    raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+    raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID)
 
 
 def _await_assignment(
@@ -106,9 +106,9 @@ def _differs(asked: str | None, actual: str | None) -> bool:
 def heartbeat(draft: Draft, group: ClassicGroup, command: Heartbeat) -> ErrorReply:
     member = group.validate(command.member_id, command.instance_id)
     if command.generation != group.generation:
-        raise Refused(ErrorCode.ILLEGAL_GENERATION)
+        raise RequestRefused(ErrorCode.ILLEGAL_GENERATION)
     if group.is_empty:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+        raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID)
     draft.set_timer(session_key(group.group_id, member.member_id), member.session_timeout_ms)
     if group.state is ClassicState.PREPARING_REBALANCE:
         return ErrorReply(ErrorCode.REBALANCE_IN_PROGRESS)
@@ -142,7 +142,7 @@ def _leave_one(
         return ErrorCode.NONE
     try:
         member = group.validate(member_id, instance_id)
-    except Refused as refusal:
+    except RequestRefused as refusal:
         return refusal.error
     draft.cancel_timer(session_key(group.group_id, member_id))
     _dismiss(draft, group, member)
@@ -214,7 +214,7 @@ def commit_error(
     if generation >= 0 or member_id or instance_id is not None:
         try:
             group.validate(member_id, instance_id)
-        except Refused as refusal:
+        except RequestRefused as refusal:
             return refusal.error
         if generation != group.generation:
             return ErrorCode.ILLEGAL_GENERATION

@@ -56,7 +56,7 @@ def _topics(members: list[Subscriber]) -> list[UUID]:
     return list(dict.fromkeys(t for member in members for t in sorted(member.topics)))
 
 
-class _Ledger:
+class _Allocation:
     """Who is given what, while an assignment is being made."""
 
     def __init__(self, members: list[Subscriber], partition_counts: dict[UUID, int]) -> None:
@@ -138,40 +138,40 @@ def _uniform_mixed(
     members: list[Subscriber], partition_counts: dict[UUID, int]
 ) -> dict[str, Assignment]:
     """Subscriptions differ: keep what is held, hand out the rest, then even out topic by topic."""
-    ledger = _Ledger(members, partition_counts)
-    wanting = {t: [m.member_id for m in members if t in m.topics] for t in ledger.free}
+    allocation = _Allocation(members, partition_counts)
+    wanting = {t: [m.member_id for m in members if t in m.topics] for t in allocation.free}
     for member in members:
         for topic_id, partitions in member.has.items():
             if topic_id in member.topics:
                 for partition in sorted(partitions):
-                    if partition in ledger.free[topic_id]:
-                        ledger.give(member.member_id, topic_id, partition)
+                    if partition in allocation.free[topic_id]:
+                        allocation.give(member.member_id, topic_id, partition)
     # Topics with most partitions per subscriber first: the others can still even things out.
     ordered = sorted(
         wanting,
         key=lambda t: (-partition_counts[t] / len(wanting[t]), len(wanting[t]), t),
     )
     for topic_id in ordered:
-        for partition in list(ledger.free[topic_id]):
-            least = min(wanting[topic_id], key=ledger.load.__getitem__)
-            ledger.give(least, topic_id, partition)
+        for partition in list(allocation.free[topic_id]):
+            least = min(wanting[topic_id], key=allocation.load.__getitem__)
+            allocation.give(least, topic_id, partition)
     for _ in range(MAX_BALANCING_ROUNDS):
-        moves = [_balance(ledger, topic_id, wanting[topic_id]) for topic_id in ordered]
+        moves = [_balance(allocation, topic_id, wanting[topic_id]) for topic_id in ordered]
         if not any(moves):
             break
-    return ledger.result()
+    return allocation.result()
 
 
-def _balance(ledger: _Ledger, topic_id: UUID, member_ids: list[str]) -> bool:
+def _balance(allocation: _Allocation, topic_id: UUID, member_ids: list[str]) -> bool:
     """Move partitions of one topic from its busiest to its idlest subscribers."""
     has_moved = False
     while True:
-        holders = [m for m in member_ids if ledger.given[m].get(topic_id)]
+        holders = [m for m in member_ids if allocation.given[m].get(topic_id)]
         if not holders:
             return has_moved
-        most = max(holders, key=ledger.load.__getitem__)
-        least = min(member_ids, key=ledger.load.__getitem__)
-        if ledger.load[most] - ledger.load[least] <= 1:
+        most = max(holders, key=allocation.load.__getitem__)
+        least = min(member_ids, key=allocation.load.__getitem__)
+        if allocation.load[most] - allocation.load[least] <= 1:
             return has_moved
-        ledger.move(topic_id, most, least)
+        allocation.move(topic_id, most, least)
         has_moved = True

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from semel.core.groups.commands import OffsetCommit, TxnOffsetCommit
 from semel.core.groups.consumer.group import ConsumerGroup, ConsumerMember
-from semel.core.groups.replies import Refused
+from semel.core.groups.replies import RequestRefused
 from semel.core.groups.topics import Topics
 from semel.wire.errors import ErrorCode
 
@@ -20,7 +20,7 @@ def check(group: ConsumerGroup, command: OffsetCommit) -> None:
         return
     member = _member(group, command.member_id)
     if member.classic is None and command.version < MEMBER_EPOCH_SINCE:
-        raise Refused(ErrorCode.UNSUPPORTED_VERSION)
+        raise RequestRefused(ErrorCode.UNSUPPORTED_VERSION)
     if _is_current(member, command.generation):
         return
     for offset in command.offsets:
@@ -40,10 +40,10 @@ def check_transactional(group: ConsumerGroup, topics: Topics, command: TxnOffset
         for offset in command.offsets:
             topic = topics.by_name.get(offset.topic)
             if topic is None:
-                raise Refused(ErrorCode.ILLEGAL_GENERATION)
+                raise RequestRefused(ErrorCode.ILLEGAL_GENERATION)
             _check_partition(member, command.generation, topic.id, offset.partition)
-    except Refused as refusal:
-        raise Refused(ErrorCode.ILLEGAL_GENERATION) from refusal
+    except RequestRefused as refusal:
+        raise RequestRefused(ErrorCode.ILLEGAL_GENERATION) from refusal
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, member_epoch: int) -> None:
@@ -51,26 +51,26 @@ def check_fetch(group: ConsumerGroup, member_id: str | None, member_epoch: int) 
         return
     member = _member(group, member_id or "")
     if member_epoch != member.epoch:
-        raise Refused(_stale(member))
+        raise RequestRefused(_stale(member))
 
 
 def _member(group: ConsumerGroup, member_id: str) -> ConsumerMember:
     member = group.members.get(member_id)
     if member is None:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+        raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID)
     return member
 
 
 def _is_current(member: ConsumerMember, epoch: int) -> bool:
     if epoch > member.epoch:
-        raise Refused(_stale(member))
+        raise RequestRefused(_stale(member))
     return epoch == member.epoch
 
 
 def _check_partition(member: ConsumerMember, epoch: int, topic_id: UUID, partition: int) -> None:
     given_in = member.given_in(topic_id, partition)
     if given_in is None or epoch < given_in:
-        raise Refused(_stale(member))
+        raise RequestRefused(_stale(member))
 
 
 def _stale(member: ConsumerMember) -> ErrorCode:

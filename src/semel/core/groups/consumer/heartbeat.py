@@ -2,7 +2,7 @@
 
 Each heartbeat does at most three things, as in Kafka's GroupMetadataManager.consumerGroupHeartbeat:
 note what the member says and raise the group epoch if that changes who should have what; compute a
-target for the new epoch; bring this one member a step closer to it. Leaving is in `consumer_leave`.
+target for the new epoch; bring this one member a step closer to it. Leaving is in `leaving`.
 """
 
 from uuid import UUID
@@ -31,7 +31,7 @@ from semel.core.groups.records import (
     TargetAssignment,
     TargetEpoch,
 )
-from semel.core.groups.replies import HeartbeatReply, Refused
+from semel.core.groups.replies import HeartbeatReply, RequestRefused
 from semel.core.groups.states import MemberState
 from semel.wire.errors import ErrorCode
 
@@ -125,7 +125,7 @@ def introduce(
 def check_size(draft: Draft, group: ConsumerGroup, member_id: str) -> None:
     limit = draft.settings.consumer_max_size
     if len(group.members) >= limit and member_id not in group.members:
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
             f"The consumer group has reached its maximum capacity of {limit} members.",
         )
@@ -136,7 +136,7 @@ def _group(draft: Draft, group_id: str, is_joining: bool) -> ConsumerGroup:
     if isinstance(group, ConsumerGroup):
         return group
     if not is_joining:
-        raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+        raise RequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
     if isinstance(group, ClassicGroup):
         if not group.is_empty:
             return migration.upgrade(draft, group)
@@ -157,7 +157,7 @@ def _dynamic_member(
     member = group.members.get(member_id)
     if member is None:
         if command.member_epoch != 0:
-            raise Refused(
+            raise RequestRefused(
                 ErrorCode.UNKNOWN_MEMBER_ID,
                 f"Member {member_id} is not a member of group {group.group_id}.",
             )
@@ -179,7 +179,9 @@ def static_member(
     known = group.static_member(instance_id)
     if not is_joining:
         if known is None:
-            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+            raise RequestRefused(
+                ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown."
+            )
         check_instance(known, member_id)
         if command is not None:
             _check_epoch(known, command.member_epoch, reported)
@@ -187,7 +189,7 @@ def static_member(
     if known is None:
         return group.members.get(member_id, ConsumerMember(member_id))
     if command is not None and known.classic is None and known.epoch != LEAVE_STATIC_EPOCH:
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.UNRELEASED_INSTANCE_ID,
             f"Static member {member_id} with instance id {instance_id} cannot join the group "
             f"because the instance id is owned by {known.member_id} member.",
@@ -197,7 +199,7 @@ def static_member(
 
 def check_instance(known: ConsumerMember, member_id: str) -> None:
     if known.member_id != member_id:
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.FENCED_INSTANCE_ID,
             f"Static member {member_id} with instance id {known.instance_id} was fenced by "
             f"member {known.member_id}.",
@@ -231,7 +233,7 @@ def _check_epoch(member: ConsumerMember, epoch: int, reported: Reported) -> None
         return
     is_retry = epoch == member.previous_epoch and _is_subset(reported, member)
     if epoch > member.epoch or not is_retry:
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.FENCED_MEMBER_EPOCH,
             f"The member is in epoch {member.epoch}, not {epoch}. It must abandon all its "
             "partitions and rejoin.",

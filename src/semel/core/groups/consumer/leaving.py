@@ -12,7 +12,7 @@ from semel.core.groups.draft import (
 )
 from semel.core.groups.migration import migration
 from semel.core.groups.records import CurrentAssignment, GroupEpoch, RegexResolved
-from semel.core.groups.replies import HeartbeatReply, Refused
+from semel.core.groups.replies import HeartbeatReply, RequestRefused
 from semel.core.groups.states import MemberState
 from semel.wire.errors import ErrorCode
 
@@ -20,7 +20,9 @@ from semel.wire.errors import ErrorCode
 def leave(draft: Draft, command: ConsumerGroupHeartbeat) -> HeartbeatReply:
     group = draft.state.groups.get(command.group_id)
     if not isinstance(group, ConsumerGroup):
-        raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {command.group_id} not found.")
+        raise RequestRefused(
+            ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {command.group_id} not found."
+        )
     member = find(group, command.member_id, command.instance_id)
     if command.instance_id is not None and command.member_epoch == LEAVE_STATIC_EPOCH:
         _leave_for_a_while(draft, group, member)
@@ -33,14 +35,14 @@ def find(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Consu
     if instance_id is None:
         member = group.members.get(member_id)
         if member is None:
-            raise Refused(
+            raise RequestRefused(
                 ErrorCode.UNKNOWN_MEMBER_ID,
                 f"Member {member_id} is not a member of group {group.group_id}.",
             )
         return member
     member = group.static_member(instance_id)
     if member is None:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+        raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
     check_instance(member, member_id)
     return member
 

@@ -8,7 +8,7 @@ of its partitions as their former owners let go.
 from uuid import UUID
 
 from semel.core.groups.consumer.group import Assignment, ConsumerGroup, ConsumerMember, Owned
-from semel.core.groups.replies import Refused
+from semel.core.groups.replies import RequestRefused
 from semel.core.groups.states import MemberState
 from semel.wire.errors import ErrorCode
 
@@ -34,7 +34,7 @@ def reconcile(
             return step.drop_unsubscribed() if has_new_subscription else member
         case MemberState.UNKNOWN:
             if reported is None or reported:
-                raise Refused(
+                raise RequestRefused(
                     ErrorCode.FENCED_MEMBER_EPOCH,
                     "The member is in an unknown state and must rejoin without partitions.",
                 )

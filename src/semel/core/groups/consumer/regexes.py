@@ -11,7 +11,7 @@ from semel.core.groups.commands import RegexesResolved
 from semel.core.groups.consumer.group import ConsumerGroup, ConsumerMember, ResolvedRegex
 from semel.core.groups.draft import Draft
 from semel.core.groups.records import GroupEpoch, MetadataChecked, RegexResolved
-from semel.core.groups.replies import ErrorReply, Refused, ResolveRegexes
+from semel.core.groups.replies import ErrorReply, RequestRefused, ResolveRegexes
 from semel.core.patterns import InvalidPattern, Pattern, compile_pattern
 from semel.wire.errors import ErrorCode
 
@@ -60,7 +60,7 @@ def compile_regex(regex: str) -> Pattern:
     try:
         return compile_pattern(regex)
     except InvalidPattern as error:
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
             f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}.",
         ) from error

@@ -37,7 +37,7 @@ from semel.core.groups.records import (
     TargetAssignment,
     TargetEpoch,
 )
-from semel.core.groups.replies import JoinReply, Refused, SyncReply
+from semel.core.groups.replies import JoinReply, RequestRefused, SyncReply
 from semel.core.groups.states import ClassicState, MemberState
 from semel.core.groups.topics import Topics
 from semel.wire.errors import ErrorCode
@@ -79,8 +79,8 @@ def _check_upgrade(draft: Draft, group: ClassicGroup) -> None:
         raise _cannot_upgrade(group, reason)
 
 
-def _cannot_upgrade(group: ClassicGroup, reason: str) -> Refused:
-    return Refused(
+def _cannot_upgrade(group: ClassicGroup, reason: str) -> RequestRefused:
+    return RequestRefused(
         ErrorCode.GROUP_ID_NOT_FOUND,
         f"Cannot upgrade classic group {group.group_id} to consumer group because {reason}.",
     )
@@ -234,7 +234,7 @@ def downgrade(
     try:
         classic = _classic_group(draft, group, staying, former)
     except embedded.Malformed as error:
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot downgrade group {group.group_id}: {error}."
         ) from error
     written = classic.image()

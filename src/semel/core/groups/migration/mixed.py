@@ -23,7 +23,7 @@ from semel.core.groups.consumer.regexes import update_regexes
 from semel.core.groups.draft import Draft, member_join_key, member_sync_key, session_key
 from semel.core.groups.migration import migration
 from semel.core.groups.records import MemberSubscription
-from semel.core.groups.replies import ErrorReply, JoinReply, LeaveReply, Refused, SyncReply
+from semel.core.groups.replies import ErrorReply, JoinReply, LeaveReply, RequestRefused, SyncReply
 from semel.core.groups.states import MemberState
 from semel.wire.errors import ErrorCode
 from semel.wire.records.consumer_protocol import ConsumerProtocolSubscription
@@ -31,18 +31,18 @@ from semel.wire.records.consumer_protocol import ConsumerProtocolSubscription
 
 def join(draft: Draft, group: ConsumerGroup, command: JoinGroup) -> JoinReply:
     if not (draft.settings.may_upgrade or draft.settings.may_downgrade):
-        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     member_id = command.member_id or command.fresh_member_id
     check_size(draft, group, member_id)
     if not group.supports_classic(command.protocol_type, {name for name, _ in command.protocols}):
-        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     needs_id = not command.member_id and command.instance_id is None
     if needs_id and command.version >= KNOWN_MEMBER_ID_SINCE:
         return JoinReply(ErrorCode.MEMBER_ID_REQUIRED, member_id)
     try:
         subscription = embedded.read_subscription(command.protocols[0][1])
     except embedded.Malformed as error:
-        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL) from error
+        raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL) from error
 
     if command.instance_id is None:
         known = group.members.get(member_id, ConsumerMember(member_id))
@@ -119,9 +119,9 @@ def _member(
 ) -> tuple[ConsumerMember, ClassicMetadata]:
     member = consumer_leave.find(group, member_id, instance_id)
     if member.classic is None:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+        raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID)
     if member.epoch != generation:
-        raise Refused(ErrorCode.ILLEGAL_GENERATION)
+        raise RequestRefused(ErrorCode.ILLEGAL_GENERATION)
     return member, member.classic
 
 
@@ -132,7 +132,7 @@ def sync(draft: Draft, group: ConsumerGroup, command: SyncGroup) -> SyncReply:
         None,
         name,
     ):
-        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     is_revoking = member.state is MemberState.UNREVOKED_PARTITIONS
     if group.epoch > member.epoch and not is_revoking:
         _call_back(draft, group, member)
@@ -183,7 +183,7 @@ def leave(draft: Draft, group: ConsumerGroup, command: LeaveGroup) -> LeaveReply
                 member = consumer_leave.find(group, known.member_id if known else "", instance_id)
             else:
                 member = consumer_leave.find(group, member_id, instance_id)
-        except Refused as refusal:
+        except RequestRefused as refusal:
             replies.append((member_id, instance_id, refusal.error))
             continue
         leaving[member.member_id] = member

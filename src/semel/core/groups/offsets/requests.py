@@ -23,7 +23,7 @@ from semel.core.groups.replies import (
     DeleteOffsetsReply,
     FetchedOffset,
     FetchOffsetsReply,
-    Refused,
+    RequestRefused,
 )
 from semel.core.groups.states import ClassicState
 from semel.core.groups.topics import NO_TOPIC_ID
@@ -36,7 +36,9 @@ def commit(draft: Draft, command: OffsetCommit) -> CommitReply:
     group = draft.state.groups.get(command.group_id)
     if group is None and command.generation >= 0:
         is_modern = command.version >= GROUP_ID_NOT_FOUND_SINCE
-        raise Refused(ErrorCode.GROUP_ID_NOT_FOUND if is_modern else ErrorCode.ILLEGAL_GENERATION)
+        raise RequestRefused(
+            ErrorCode.GROUP_ID_NOT_FOUND if is_modern else ErrorCode.ILLEGAL_GENERATION
+        )
     if isinstance(group, ConsumerGroup):
         consumer_commit.check(group, command)
     elif group is not None:
@@ -44,7 +46,7 @@ def commit(draft: Draft, command: OffsetCommit) -> CommitReply:
             group, command.member_id, command.instance_id, command.generation, False
         )
         if error is not ErrorCode.NONE:
-            raise Refused(error)
+            raise RequestRefused(error)
         _extend_session(draft, group, command.member_id)
     expire_ms = -1 if command.retention_ms == -1 else draft.now_ms + command.retention_ms
     return _keep(draft, command.group_id, command.offsets, expire_ms)
@@ -62,7 +64,7 @@ def txn_commit(draft: Draft, command: TxnOffsetCommit) -> CommitReply:
     """KIP-447: the offsets of a transaction are fenced by the group's generation as well."""
     group = draft.state.groups.get(command.group_id)
     if group is None and command.generation >= 0:
-        raise Refused(ErrorCode.ILLEGAL_GENERATION)
+        raise RequestRefused(ErrorCode.ILLEGAL_GENERATION)
     if isinstance(group, ConsumerGroup):
         consumer_commit.check_transactional(group, draft.state.topics, command)
     elif group is not None:
@@ -70,7 +72,7 @@ def txn_commit(draft: Draft, command: TxnOffsetCommit) -> CommitReply:
             group, command.member_id, command.instance_id, command.generation, True
         )
         if error is not ErrorCode.NONE:
-            raise Refused(error)
+            raise RequestRefused(error)
     return _keep(
         draft, command.group_id, command.offsets, -1, command.producer_id, command.producer_epoch
     )
@@ -163,9 +165,9 @@ def _is_of_another_topic(known: CommittedOffset, topic_id: UUID) -> bool:
 def delete(draft: Draft, command: OffsetDelete) -> DeleteOffsetsReply:
     group = draft.state.groups.get(command.group_id)
     if group is None:
-        raise Refused(ErrorCode.GROUP_ID_NOT_FOUND)
+        raise RequestRefused(ErrorCode.GROUP_ID_NOT_FOUND)
     if isinstance(group, ClassicGroup) and not group.is_empty and not group.uses_consumer_protocol:
-        raise Refused(ErrorCode.NON_EMPTY_GROUP)
+        raise RequestRefused(ErrorCode.NON_EMPTY_GROUP)
     errors = []
     for topic, partition in command.partitions:
         if group.is_subscribed_to(topic):

@@ -28,7 +28,8 @@ ByTopic = dict[str, ByPartition]
 class OffsetStore:
     def __init__(self) -> None:
         self._committed: dict[str, ByTopic] = {}
-        self._pending: dict[int, dict[tuple[str, str, int], CommittedOffset]] = {}
+        self.pending: dict[int, dict[tuple[str, str, int], CommittedOffset]] = {}
+        """By producer id: what its transaction will commit, if it does."""
         self._open: dict[str, dict[tuple[str, int], set[int]]] = {}
 
     # Questions
@@ -51,18 +52,12 @@ class OffsetStore:
     def has_open_transaction(self, group_id: str) -> bool:
         return group_id in self._open
 
-    def pending_producers(self) -> list[int]:
-        return list(self._pending)
-
-    def pending_of(self, producer_id: int) -> dict[tuple[str, str, int], CommittedOffset]:
-        return dict(self._pending.get(producer_id, {}))
-
     def partitions_of_topic(self, topic: str) -> Iterator[tuple[str, int, CommittedOffset]]:
         """Every offset kept for a topic, committed or pending: (group, partition, offset)."""
         for group_id, topics in self._committed.items():
             for partition, offset in topics.get(topic, {}).items():
                 yield group_id, partition, offset
-        for offsets in self._pending.values():
+        for offsets in self.pending.values():
             for (group_id, name, partition), offset in offsets.items():
                 if name == topic:
                     yield group_id, partition, offset
@@ -76,13 +71,13 @@ class OffsetStore:
         self, producer_id: int, group_id: str, topic: str, partition: int, offset: CommittedOffset
     ) -> None:
         """Keep it until the transaction of this producer ends."""
-        self._pending.setdefault(producer_id, {})[group_id, topic, partition] = offset
+        self.pending.setdefault(producer_id, {})[group_id, topic, partition] = offset
         holders = self._open.setdefault(group_id, {}).setdefault((topic, partition), set())
         holders.add(producer_id)
 
     def end(self, producer_id: int, commit: bool) -> None:
         """A marker: what the transaction committed counts, or was never there."""
-        for (group_id, topic, partition), offset in self._pending.pop(producer_id, {}).items():
+        for (group_id, topic, partition), offset in self.pending.pop(producer_id, {}).items():
             self._release(group_id, topic, partition, producer_id)
             if commit:
                 known = self.get(group_id, topic, partition)
@@ -99,10 +94,10 @@ class OffsetStore:
         if not topics:
             self._committed.pop(group_id, None)
         for producer_id in self._open.get(group_id, {}).get((topic, partition), set()).copy():
-            held = self._pending[producer_id]
+            held = self.pending[producer_id]
             del held[group_id, topic, partition]
             if not held:
-                del self._pending[producer_id]
+                del self.pending[producer_id]
             self._release(group_id, topic, partition, producer_id)
 
     def _release(self, group_id: str, topic: str, partition: int, producer_id: int) -> None:

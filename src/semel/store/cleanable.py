@@ -13,7 +13,7 @@ from semel.store.interface import LogConfig, SegmentInfo
 Named = TypeVar("Named")
 
 
-class Dirt(NamedTuple):
+class LogToClean(NamedTuple):
     """The offsets a compaction would clean, and in which proportion."""
 
     first_offset: int
@@ -35,7 +35,7 @@ def measure(
     start_offset: int,
     last_stable_offset: int,
     now_ms: int,
-) -> Dirt:
+) -> LogToClean:
     """`cleaned_to` is where the last compaction ended; the last segment is the active one."""
     first = max(cleaned_to, start_offset)
     if first > segments[-1].next_offset:
@@ -57,16 +57,16 @@ def measure(
         else:
             clean_bytes += segment.size
         end = max(end, segment.next_offset)
-    return Dirt(first, end, clean_bytes, sum(dirty), is_overdue)
+    return LogToClean(first, end, clean_bytes, sum(dirty), is_overdue)
 
 
-def is_due(dirt: Dirt, config: LogConfig) -> bool:
-    if not config.compact or not dirt.dirty_bytes:
+def is_due(section: LogToClean, config: LogConfig) -> bool:
+    if not config.compact or not section.dirty_bytes:
         return False
-    return dirt.is_overdue or dirt.ratio > config.min_cleanable_dirty_ratio
+    return section.is_overdue or section.ratio > config.min_cleanable_dirty_ratio
 
 
-def filthiest(logs: Iterable[tuple[Named, Dirt, LogConfig]]) -> Named | None:
+def dirtiest(logs: Iterable[tuple[Named, LogToClean, LogConfig]]) -> Named | None:
     """Of all logs that are due the one with the largest dirty share."""
-    due = [(name, dirt) for name, dirt, config in logs if is_due(dirt, config)]
+    due = [(name, section) for name, section, config in logs if is_due(section, config)]
     return max(due, key=lambda entry: entry[1].ratio)[0] if due else None

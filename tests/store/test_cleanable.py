@@ -2,7 +2,7 @@
 
 import pytest
 
-from semel.store.dirt import Dirt, filthiest, is_due, measure
+from semel.store.cleanable import LogToClean, dirtiest, is_due, measure
 from semel.store.interface import NO_LIMIT, LogConfig, SegmentInfo
 
 COMPACT = LogConfig(compact=True, delete=False)
@@ -19,11 +19,11 @@ def look(config=COMPACT, cleaned_to=0, start=0, stable=NO_LIMIT, now_ms=10_000):
 
 
 def test_everything_but_the_active_segment_is_dirty_at_first():
-    assert look() == Dirt(0, 30, clean_bytes=0, dirty_bytes=300, is_overdue=False)
+    assert look() == LogToClean(0, 30, clean_bytes=0, dirty_bytes=300, is_overdue=False)
 
 
 def test_what_was_cleaned_is_clean():
-    assert look(cleaned_to=20) == Dirt(20, 30, 200, 100, False)
+    assert look(cleaned_to=20) == LogToClean(20, 30, 200, 100, False)
     assert look(cleaned_to=20).ratio == pytest.approx(1 / 3)
 
 
@@ -59,16 +59,16 @@ def test_a_log_is_due_when_enough_of_it_is_dirty():
 def test_a_log_is_due_when_something_dirty_is_too_old():
     config = LogConfig(compact=True, max_compaction_lag_ms=5_000)
     assert not look(config, cleaned_to=20, now_ms=7_900).is_overdue
-    dirt = look(config, cleaned_to=20, now_ms=7_901)
-    assert dirt.is_overdue
-    assert is_due(dirt, config)
+    section = look(config, cleaned_to=20, now_ms=7_901)
+    assert section.is_overdue
+    assert is_due(section, config)
 
 
-def test_the_filthiest_log_goes_first():
+def test_the_dirtiest_log_goes_first():
     logs = [
         ("clean", look(cleaned_to=20), COMPACT),
         ("dirtier", look(), COMPACT),
         ("dirty", look(cleaned_to=10), COMPACT),
     ]
-    assert filthiest(logs) == "dirtier"
-    assert filthiest(logs[:1]) is None
+    assert dirtiest(logs) == "dirtier"
+    assert dirtiest(logs[:1]) is None

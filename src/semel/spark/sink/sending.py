@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from semel.client.errors import error_for
 from semel.columnar.encode import Body, batch_header
 from semel.errors import SemelError, UnreachableError
-from semel.spark.kafka.client import Cluster
+from semel.spark.kafka.client import BlockingCluster
 from semel.spark.kafka.transactions import Lent, highest_version
 from semel.spark.sink.claim_service import ClaimClient
 from semel.spark.sink.claims import Grant, Target
@@ -43,10 +43,12 @@ class Packed:
     records: Buffer
 
 
-class Outbox:
+class BatchQueue:
     """Shared by the encoding thread, which fills it, and the senders, which empty it."""
 
-    def __init__(self, cluster: Cluster, codec: Compression, done: Callable[[int], None]) -> None:
+    def __init__(
+        self, cluster: BlockingCluster, codec: Compression, done: Callable[[int], None]
+    ) -> None:
         self.error: BaseException | None = None
         self.sent: Counter[str] = Counter()
         self._cluster = cluster
@@ -146,20 +148,20 @@ class Outbox:
             raise self.error
 
 
-class Sender(threading.Thread):
-    """Claims, writes, gives back, until the outbox is empty and finished."""
+class BatchSender(threading.Thread):
+    """Claims, writes, gives back, until the queue is empty and finished."""
 
     def __init__(
         self,
-        outbox: Outbox,
-        cluster: Cluster,
+        queue: BatchQueue,
+        cluster: BlockingCluster,
         claims: ClaimClient,
         lent: Lent,
         codec: Compression,
         timeout_s: float,
     ) -> None:
         super().__init__(name="semel-sender", daemon=True)
-        self._outbox = outbox
+        self._queue = queue
         self._cluster = cluster
         self._claims = claims
         self._lent = lent
@@ -170,7 +172,7 @@ class Sender(threading.Thread):
         try:
             self._drain()
         except BaseException as error:
-            self._outbox.fail(error)
+            self._queue.fail(error)
             self._claims.fail(error)
         finally:
             # Closed while holding, it dooms the transaction; that is meant.
@@ -179,7 +181,7 @@ class Sender(threading.Thread):
     def _drain(self) -> None:
         held: list[tuple[Target, int]] = []
         while True:
-            packed = self._outbox.take(patient=not held)
+            packed = self._queue.take(patient=not held)
             if packed is None:
                 return
             if not packed:
@@ -187,13 +189,13 @@ class Sender(threading.Thread):
                 held = []
                 continue
             wanted = [
-                (item.body.count, item.body.topic, self._outbox.candidates(item.body))
+                (item.body.count, item.body.topic, self._queue.candidates(item.body))
                 for item in packed
             ]
             grants = self._claims.claim(held, wanted)
             written = self._write(packed, grants)
             held = [(grant.target, packed[grant.want].body.count) for grant in grants]
-            self._outbox.settle(packed, written)
+            self._queue.settle(packed, written)
 
     def _write(self, packed: list[Packed], grants: list[Grant]) -> dict[int, int]:
         """Write what was granted and wait for every acknowledgement."""
@@ -219,7 +221,7 @@ class Sender(threading.Thread):
         try:
             self._cluster.refresh(topics)
         except (OSError, SemelError):
-            self._outbox.sent["refresh_failures"] += 1
+            self._queue.sent["refresh_failures"] += 1
 
     def _seal(self, item: Packed, grant: Grant) -> Pieces:
         header = batch_header(
@@ -248,7 +250,7 @@ class Sender(threading.Thread):
                 self._request({target: batches[target] for target in targets}),
                 highest_version(self._lent.protocol, 0),
             )
-            self._outbox.sent["requests"] += 1
+            self._queue.sent["requests"] += 1
             for topic in answer.responses:
                 for entry in topic.partition_responses:
                     if _is_written(topic.name, entry):

@@ -1,0 +1,42 @@
+"""What a connection and its surroundings expect of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from semel.net.watching import Watcher
+
+if TYPE_CHECKING:
+    from semel.net.connection import Connection
+
+
+class Limits(Protocol):
+    max_frame_size: int
+    short_frame_size: int
+    max_waiting: int
+
+
+class Host(Protocol):
+    """What a connection needs of its listener. The frame that `receive` is given is its own for the
+    length of the call; what shall last longer is copied, or holds a view of the frame. It returns
+    the answer (see `outbox.Frame`), or None if that is given to the connection by somebody, then or
+    later. `finish` follows when all frames read in one go were given, before anything is sent,
+    unless there was but one and it was answered."""
+
+    scratch: bytearray
+    watcher: Watcher
+    spare: bytearray | None
+    receive: Callable[[Connection, bytearray], Any]
+    receive_large: Callable[[Connection, bytearray], Any]
+    finish: Callable[[], None]
+
+    @property
+    def limits(self) -> Limits: ...
+    def forget(self, connection: Connection) -> None: ...
+
+
+class Waiting(Protocol):
+    """Something that waits on behalf of a connection, and need not when that has ended."""
+
+    def abandon(self) -> None: ...
