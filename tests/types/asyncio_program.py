@@ -29,7 +29,7 @@ from semel.client import (
     Producer,
     ProducerMetrics,
     RecordMetadata,
-    Topic,
+    TopicMetadata,
     TopicPartition,
     Transact,
     TransactBatch,
@@ -199,7 +199,7 @@ async def transform(bootstrap_servers: str) -> None:
         max_poll_records=2,
     ) as batches:
         await bill(batches)
-        assert batches.consumer.metrics()["records_received"] == 4
+        assert batches.consumer.metrics()["records_received"] >= 4
         assert batches.producer.metrics()["transactions_committed"] >= 2
     loop = transact(bootstrap_servers, inputs="orders", group_id="g", transactional_id="t")
     loop.stop()
@@ -235,6 +235,7 @@ async def count_once(bootstrap_servers: str) -> None:
     assert await ledger.last("counting") == 2
     entries: dict[str, LedgerEntry] = await ledger.entries()
     assert entries["counting"].number == 2
+    entries["counting"].check_writer("client")
 
 
 async def administer(bootstrap_servers: str) -> None:
@@ -246,7 +247,7 @@ async def administer(bootstrap_servers: str) -> None:
             exist_ok=True,
         )
         await admin.create_partitions({"made": 2})
-        topics: dict[str, Topic] = await admin.describe_topics(["made"])
+        topics: dict[str, TopicMetadata] = await admin.describe_topics(["made"])
         assert len(topics["made"].partitions) == 2
         assert "made" in await admin.list_topics(internal=True)
         await admin.alter_configs("made", {"retention.ms": None})
@@ -270,6 +271,7 @@ async def administer_groups(bootstrap_servers: str) -> None:
         await admin.alter_group_offsets("readers", {place: offsets[place].offset})
         lags: list[Lag] = await admin.group_lag("readers")
         assert lags[0].lag >= 0
+        assert lags[0].held_back == 0
         await admin.delete_groups(["readers"])
 
 

@@ -154,7 +154,7 @@ def transform(bootstrap_servers: str) -> None:
     ) as batches:
         bill(batches)
         assert batches.consumer.metrics()["records_received"] == 4
-        assert batches.producer.metrics()["transactions_committed"] == 1
+        assert batches.producer.metrics()["transactions_committed"] >= 1
     loop = transact(bootstrap_servers, inputs="orders", group_id="g", transactional_id="t")
     loop.stop()
     with loop:

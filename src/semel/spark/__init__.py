@@ -38,10 +38,11 @@ _PUBLIC = {
 }
 __all__ = [*_PUBLIC]
 
+if not TYPE_CHECKING:  # a checker that saw it would believe in any name
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'semel.spark' has no attribute {name!r}")
-    value = getattr(import_module(_PUBLIC[name]), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name not in _PUBLIC:
+            raise AttributeError(f"module 'semel.spark' has no attribute {name!r}")
+        value = getattr(import_module(_PUBLIC[name]), name)
+        globals()[name] = value
+        return value

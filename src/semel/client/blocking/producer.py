@@ -65,8 +65,8 @@ class Producer(Blocking, Generic[K, V]):
     def send(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: V | None = None,
+        key: K | None = None,
         *,
         partition: int | None = None,
         headers: Headers = (),
@@ -94,8 +94,8 @@ class Producer(Blocking, Generic[K, V]):
     def send_and_wait(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: V | None = None,
+        key: K | None = None,
         *,
         partition: int | None = None,
         headers: Headers = (),
@@ -108,7 +108,7 @@ class Producer(Blocking, Generic[K, V]):
             )
         )
 
-    def send_many(self, topic: str, records: Iterable[tuple[Any, Any]]) -> None:
+    def send_many(self, topic: str, records: Iterable[tuple[V | None, K | None]]) -> None:
         """Buffers many records, (value, key) pairs: the key may be None."""
         run(self._client.send_many(topic, records))
 

@@ -65,9 +65,12 @@ class Delivery:
         return batch, index
 
 
-def serialized(serializer: Callable[[Any], bytes | None], given: Any) -> bytes | None:
+def serialized(serializer: Callable[[Any], bytes | None] | None, given: Any) -> bytes | None:
     """None is null, whatever the serializer would make of it: a tombstone, or no key."""
-    return given if given is None or type(given) is Serialized else serializer(given)
+    if serializer is None or given is None or type(given) is Serialized:
+        as_it_is: bytes | None = given
+        return as_it_is
+    return serializer(given)
 
 
 async def delivered(batch: ProducerBatch) -> None:

@@ -102,6 +102,7 @@ class Producer(Lifetime, Generic[K, V]):
         self.settings = ProducerSettings.of(bootstrap_servers, settings, **given)
         self._key_serializer = key_serializer
         self._value_serializer = value_serializer
+        self._serializes = key_serializer is not None or value_serializer is not None
         self._started = False
 
     async def start(self) -> None:
@@ -159,8 +160,8 @@ class Producer(Lifetime, Generic[K, V]):
     async def send(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: V | None = None,
+        key: K | None = None,
         *,
         partition: int | None = None,
         headers: Headers = (),
@@ -174,16 +175,17 @@ class Producer(Lifetime, Generic[K, V]):
         """
         if not self._started:
             self._need_started()
-        if self._key_serializer is not None:
-            key = serialized(self._key_serializer, key)
-        if self._value_serializer is not None:
-            value = serialized(self._value_serializer, value)
+        key_bytes: Any = key
+        value_bytes: Any = value
+        if self._serializes:
+            key_bytes = serialized(self._key_serializer, key)
+            value_bytes = serialized(self._value_serializer, value)
         target = self._targets.get(topic)
         if target is None or target.known is not self._cluster.metadata.topics.get(topic):
             target = await self._target(topic)
         if partition is None:
-            if key is not None:
-                partition = partition_for_key(key, len(target.known.partitions))
+            if key_bytes is not None:
+                partition = partition_for_key(key_bytes, len(target.known.partitions))
             elif (partition := target.sticky.chosen) < 0:
                 partition = target.sticky.choose(len(target.known.partitions), random.random())
         queue = target.queues.get(partition)
@@ -191,19 +193,21 @@ class Producer(Lifetime, Generic[K, V]):
             queue = target.queues[partition] = self._queue(topic, partition)
         if self._transactional:
             self._join_transaction(queue.partition)
-        size = RECORD_OVERHEAD + (len(key) if key else 0) + (len(value) if value else 0)
+        size = RECORD_OVERHEAD + len(key_bytes or b"") + len(value_bytes or b"")
         if headers:
             headers = tuple(headers)
             size += sum(len(name) * 3 + len(data or b"") + 10 for name, data in headers)
         timestamp = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
-        index = self._accumulator.append_open(queue, key, value, timestamp, headers, size)
+        index = self._accumulator.append_open(
+            queue, key_bytes, value_bytes, timestamp, headers, size
+        )
         if index > 0:
             assert queue.open is not None
             return Delivery(queue.open, index, timestamp)
         if size > self.settings.max_request_size or not self._accumulator.has_room(size):
             await self._make_room(queue.partition, size)
         batch, index, filled = self._accumulator.append(
-            queue, key, value, timestamp, headers, size, self._cluster.now_ms()
+            queue, key_bytes, value_bytes, timestamp, headers, size, self._cluster.now_ms()
         )
         self._sender.wake()
         if filled:
@@ -215,8 +219,8 @@ class Producer(Lifetime, Generic[K, V]):
     async def send_and_wait(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: V | None = None,
+        key: K | None = None,
         *,
         partition: int | None = None,
         headers: Headers = (),
@@ -233,7 +237,7 @@ class Producer(Lifetime, Generic[K, V]):
         finally:
             self._accumulator.flushing -= 1
 
-    async def send_many(self, topic: str, records: Iterable[tuple[Any, Any]]) -> None:
+    async def send_many(self, topic: str, records: Iterable[tuple[V | None, K | None]]) -> None:
         """Buffers many records, (value, key) pairs: the key may be None."""
         for value, key in records:
             await self.send(topic, value, key)
