@@ -42,7 +42,7 @@ PLACES: dict[str, Point] = {
 }
 #: The control points of arrows that would cross a state on the straight way.
 ROUTES: dict[tuple[str, str], tuple[Point, Point]] = {
-    ("Empty", "Dead"): ((1.72, 0.7), (1.5, 2.9)),
+    ("Empty", "Dead"): ((1.6, 0.75), (1.36, 2.9)),
     ("Empty", "PrepareAbort"): ((1.8, 0.1), (1.9, 0.9)),
     ("CompleteCommit", "Empty"): ((-0.75, 2.7), (-0.6, 0.1)),
     ("CompleteCommit", "Ongoing"): ((-0.5, 2.5), (-0.3, 1.0)),

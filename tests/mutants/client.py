@@ -159,13 +159,13 @@ MUTANTS = (
     Mutant(
         "aborted records are shown",
         COMMITTED,
-        "        elif batch.is_transactional and batch.producer_id in doomed:",
+        "        elif batch.is_transactional and batch.producer_id in aborting:",
         "        elif False:",
     ),
     Mutant(
         "after an abort the producer stays void",
         COMMITTED,
-        "                doomed.discard(batch.producer_id)",
+        "                aborting.discard(batch.producer_id)",
         "                pass",
     ),
 )

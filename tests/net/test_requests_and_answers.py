@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from semel.net import connection as connections
 from semel.net.connection import FIRST_CHUNK, SCRATCH_SIZE, Connection
 from semel.net.listener import ListenerLimits
 from semel.net.watching import serve
@@ -227,7 +228,9 @@ class Memory(bytes):
 @pytest.fixture(scope="module")
 def loop():
     loop = asyncio.new_event_loop()
-    yield loop
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connections, "TURN_SECONDS", 3600)  # no turn ends because we are slow
+        yield loop
     loop.close()
 
 

@@ -186,10 +186,10 @@ class World:
             self.add_member()
         if len(self.members) > 1 and dice.random() < 0.02:
             gone = self.members.pop(dice.randrange(len(self.members)))
-            farewell = gone.membership.farewell()
-            if farewell is not None and dice.random() < 0.5:
+            leave_request = gone.membership.leave_request()
+            if leave_request is not None and dice.random() < 0.5:
                 gone.commit()
-                self.serve(farewell)
+                self.serve(leave_request)
         if dice.random() < 0.02:
             dice.choice(self.members).membership.subscribe(dice.choice(SUBSCRIPTIONS))
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from semel.spark.sink.claim_service import ClaimClient, ClaimService, Doomed
+from semel.spark.sink.claim_service import ClaimClient, ClaimService, MustAbort
 from semel.spark.sink.claims import Grant, TaskReport
 
 A = ("t", 0)
@@ -36,7 +36,7 @@ def test_a_task_claims_gives_back_and_is_accounted_for(service):
 
 
 def test_a_wrong_token_is_refused(service):
-    with pytest.raises(Doomed, match="token"):
+    with pytest.raises(MustAbort, match="token"):
         client(service, token="guessed")
 
 
@@ -67,7 +67,7 @@ def test_a_task_lost_while_holding_dooms_the_others_too(service, dooms):
     def wait():
         try:
             second.claim([], [(1, "t", [0])])
-        except Doomed as doomed:
+        except MustAbort as doomed:
             refused.append(str(doomed))
 
     waiting = threading.Thread(target=wait)
@@ -84,7 +84,7 @@ def test_a_task_s_last_words_are_why_the_batch_is_aborted(service, dooms):
     task.claim([], [(5, "t", [0])])
     task.fail(ValueError("a row without a topic"))
     task.close()
-    with pytest.raises(Doomed, match="a row without a topic"):
+    with pytest.raises(MustAbort, match="a row without a topic"):
         client(service, 1, 101).claim([], [(1, "t", [0])])
     assert dooms == ["task 100 was lost while it was writing to t-0: a row without a topic"]
 
@@ -92,7 +92,7 @@ def test_a_task_s_last_words_are_why_the_batch_is_aborted(service, dooms):
 def test_a_zombie_finds_nobody_once_the_batch_is_over():
     service = ClaimService("secret", "127.0.0.1", lambda targets: None, print)
     service.stop()
-    with pytest.raises(Doomed, match="gone"):
+    with pytest.raises(MustAbort, match="gone"):
         client(service)
 
 
@@ -101,7 +101,7 @@ def test_a_partition_that_cannot_be_added_dooms_the_transaction(dooms):
         raise RuntimeError("the coordinator says no")
 
     service = ClaimService("secret", "127.0.0.1", refuse, dooms.append)
-    with pytest.raises(Doomed, match="coordinator says no"):
+    with pytest.raises(MustAbort, match="coordinator says no"):
         client(service).claim([], [(1, "t", [0])])
     assert len(dooms) == 1
     service.stop()

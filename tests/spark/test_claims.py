@@ -24,72 +24,72 @@ def claims():
 
 
 def test_a_partition_is_granted_with_its_base_sequence_and_continues_for_the_next(claims):
-    claims.hello(1, 0, 100)
+    claims.register(1, 0, 100)
     assert granted(claims.claim(1, [], (want(5, A),)), 1) == [Grant(0, A, 0)]
     assert granted(claims.claim(1, [(A, 5)], (want(3, A),)), 1) == [Grant(0, A, 5)]
 
 
 def test_a_held_partition_is_waited_for_and_granted_when_given_back(claims):
-    claims.hello(1, 0, 100)
-    claims.hello(2, 1, 101)
+    claims.register(1, 0, 100)
+    claims.register(2, 1, 101)
     claims.claim(1, [], (want(5, A),))
     assert claims.claim(2, [], (want(2, A),)) == []
     assert granted(claims.claim(1, [(A, 5)], ()), 2) == [Grant(0, A, 5)]
 
 
 def test_any_free_subset_is_granted_at_once(claims):
-    claims.hello(1, 0, 100)
-    claims.hello(2, 1, 101)
+    claims.register(1, 0, 100)
+    claims.register(2, 1, 101)
     claims.claim(1, [], (want(5, A),))
     assert granted(claims.claim(2, [], (want(2, A), want(4, B))), 2) == [Grant(1, B, 0)]
 
 
 def test_rows_for_anywhere_go_to_the_emptiest_free_partition(claims):
-    claims.hello(1, 0, 100)
+    claims.register(1, 0, 100)
     claims.claim(1, [], (want(5, A),))
     assert granted(claims.claim(1, [(A, 5)], (want(1, A, B),)), 1) == [Grant(0, B, 0)]
 
 
 def test_two_batches_of_one_claim_never_share_a_partition(claims):
-    claims.hello(1, 0, 100)
+    claims.register(1, 0, 100)
     grants = granted(claims.claim(1, [], (want(1, A, B), want(1, A, B), want(1, A, B))), 1)
     assert sorted(g.target for g in grants) == [A, B]
 
 
 def test_sequences_start_again_at_zero_after_the_largest(claims):
-    claims.hello(1, 0, 100)
+    claims.register(1, 0, 100)
     claims.claim(1, [], (want(2**31 - 2, A),))
     assert granted(claims.claim(1, [(A, 2**31 - 2)], (want(3, A),)), 1)[0].sequence == 2**31 - 2
     assert granted(claims.claim(1, [(A, 3)], (want(1, A),)), 1)[0].sequence == 1
 
 
 def test_a_second_attempt_takes_over_from_one_that_wrote_nothing(claims):
-    claims.hello(1, 0, 100)
-    assert claims.hello(2, 0, 101).refused is None
+    claims.register(1, 0, 100)
+    assert claims.register(2, 0, 101).refused is None
     assert "taken over" in claims.claim(1, [], (want(1, A),))[0].refused
-    assert claims.doomed is None
+    assert claims.abort_reason is None
     assert granted(claims.claim(2, [], (want(1, A),)), 2)
 
 
 def test_an_older_attempt_that_comes_late_is_refused(claims):
-    claims.hello(1, 0, 101)
-    assert "taken over" in claims.hello(2, 0, 100).refused
-    assert claims.doomed is None
+    claims.register(1, 0, 101)
+    assert "taken over" in claims.register(2, 0, 100).refused
+    assert claims.abort_reason is None
 
 
 def test_a_second_attempt_after_a_grant_dooms_the_transaction(claims):
-    claims.hello(1, 0, 100)
+    claims.register(1, 0, 100)
     claims.claim(1, [], (want(1, A),))
     claims.claim(1, [(A, 1)], ())
     claims.lost(1)
-    assert claims.hello(2, 0, 101).refused
-    assert "had written" in claims.doomed
-    assert claims.close([TaskReport(0, 101, 1)]) == claims.doomed
+    assert claims.register(2, 0, 101).refused
+    assert "had written" in claims.abort_reason
+    assert claims.close([TaskReport(0, 101, 1)]) == claims.abort_reason
 
 
 def test_the_same_attempt_may_speak_over_several_connections(claims):
-    claims.hello(1, 0, 100)
-    assert claims.hello(2, 0, 100).refused is None
+    claims.register(1, 0, 100)
+    assert claims.register(2, 0, 100).refused is None
     claims.claim(1, [], (want(1, A),))
     claims.claim(2, [], (want(2, B),))
     claims.claim(1, [(A, 1)], ())
@@ -98,46 +98,46 @@ def test_the_same_attempt_may_speak_over_several_connections(claims):
 
 
 def test_a_connection_lost_while_holding_dooms_the_transaction(claims):
-    claims.hello(1, 0, 100)
+    claims.register(1, 0, 100)
     claims.claim(1, [], (want(1, A),))
     claims.lost(1)
-    assert "lost while" in claims.doomed
+    assert "lost while" in claims.abort_reason
 
 
 def test_a_connection_lost_while_waiting_harms_nobody(claims):
-    claims.hello(1, 0, 100)
-    claims.hello(2, 1, 101)
+    claims.register(1, 0, 100)
+    claims.register(2, 1, 101)
     claims.claim(1, [], (want(1, A),))
     claims.claim(2, [], (want(1, A),))
     claims.lost(2)
     assert granted(claims.claim(1, [(A, 1)], ()), 2) == []
-    assert claims.doomed is None
+    assert claims.abort_reason is None
 
 
 def test_nobody_gets_a_claim_once_doomed_or_closed(claims):
-    claims.hello(1, 0, 100)
-    claims.doom("reason")
+    claims.register(1, 0, 100)
+    claims.must_abort("reason")
     assert claims.claim(1, [], (want(1, A),))[0].refused == "reason"
     closed = Claims()
-    closed.hello(1, 0, 100)
+    closed.register(1, 0, 100)
     closed.close([TaskReport(0, 100, 0)])
     assert "closed" in closed.claim(1, [], (want(1, A),))[0].refused
-    assert "closed" in closed.hello(2, 1, 101).refused
+    assert "closed" in closed.register(2, 1, 101).refused
 
 
 def test_giving_back_what_is_not_held_or_other_rows_dooms(claims):
-    claims.hello(1, 0, 100)
+    claims.register(1, 0, 100)
     claims.claim(1, [(A, 1)], ())
-    assert "did not hold" in claims.doomed
+    assert "did not hold" in claims.abort_reason
     other = Claims()
-    other.hello(1, 0, 100)
+    other.register(1, 0, 100)
     other.claim(1, [], (want(5, A),))
     other.claim(1, [(A, 4)], ())
-    assert "5 were granted" in other.doomed
+    assert "5 were granted" in other.abort_reason
 
 
 def written(claims, session=1, partition=0, attempt=100, rows=5):
-    claims.hello(session, partition, attempt)
+    claims.register(session, partition, attempt)
     claims.claim(session, [], (want(rows, ("t", partition)),))
     claims.claim(session, [(("t", partition), rows)], ())
 
@@ -167,7 +167,7 @@ def test_a_batch_is_committed_only_when_every_row_is_accounted_for(claims, repor
 
 
 def test_a_partition_still_held_forbids_the_commit(claims):
-    claims.hello(1, 0, 100)
+    claims.register(1, 0, 100)
     claims.claim(1, [], (want(1, A),))
     assert "still being written" in claims.close([TaskReport(0, 100, 1)])
 
@@ -187,7 +187,7 @@ def test_tasks_in_any_order_never_overlap_and_never_starve(seed):
     holding: dict = {s: [] for s in work}
     waiting: dict = {}
     for s in work:
-        claims.hello(s, s - 1, 100 + s)
+        claims.register(s, s - 1, 100 + s)
 
     def deliver(replies):
         for reply in replies:

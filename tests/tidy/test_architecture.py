@@ -1,6 +1,7 @@
 """The map of ARCHITECTURE.md holds: imports point one way, and what is pure stays pure."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -108,3 +109,12 @@ def test_an_api_handler_is_named_by_its_key_and_says_what_it_is() -> None:
         }
         assert ast.literal_eval(constants["API_KEY"]) == key, name
         assert (ast.get_docstring(tree) or "").strip(), f"{name} has no docstring"
+
+
+def test_the_map_says_what_each_package_may_import() -> None:
+    page = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text()
+    rows = re.findall(r"^\| `(\w+)/` \|.*\| ?(.*?) ?\|$", page, re.MULTILINE)
+    drawn = {package: set(re.findall(r"`(\w+)`", allowed)) for package, allowed in rows}
+    assert drawn == {layer: allowed for layer, allowed in MAY_IMPORT.items() if layer != "cli"} | {
+        "cli": set()  # its row says: all
+    }

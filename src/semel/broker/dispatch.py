@@ -91,7 +91,7 @@ class Dispatcher:
                 return self._refuse(connection, frame)
             ctx: Context | None = connection.state
             if ctx is None or not frame.startswith(ctx.client_name, NAME_AT):
-                ctx = self._meet(connection, frame)
+                ctx = self._context_of(connection, frame)
             request = route.read(frame, ctx.body_at)
         except (ProtocolError, struct.error) as problem:
             connection.close(f"malformed request: {problem}")
@@ -159,7 +159,7 @@ class Dispatcher:
             else:
                 self._answer_later(connection, route, correlation_id, request, answer)
 
-    def _meet(self, connection: Connection, frame: bytearray) -> Context:
+    def _context_of(self, connection: Connection, frame: bytearray) -> Context:
         """A client whose name was not heard on this connection before, or not last."""
         header, body_at = peek_request(frame)
         name = bytes(frame[NAME_AT:body_at])
@@ -209,6 +209,12 @@ class Dispatcher:
             return
         try:
             answer = done.result()
+            if isinstance(answer, asyncio.Future):  # what must keep its order is done
+                slot.release()
+                answer.add_done_callback(
+                    lambda done: self._finish(slot, route, correlation_id, request, done)
+                )
+                return
             frame = answer and route.write(answer, correlation_id)
         except (Exception, asyncio.CancelledError) as problem:
             frame = self._failure(slot.connection, route, correlation_id, request, problem)

@@ -76,8 +76,9 @@ def _tells_errors(owner: type[Message], element: str) -> bool:
 
 
 def _counterpart(asked: object, element: type[Struct], version: int) -> list[object]:
-    """What in the request the response's list of `element` answers, entry by entry: what is in the
-    likest lists, or else in those inside them (AlterReplicaLogDirs lists topics below paths)."""
+    """What in the request the response's list of `element` answers, entry by entry: what is in
+    the most similar lists, or else in those inside them (AlterReplicaLogDirs lists topics below
+    paths)."""
     lists = [
         getattr(asked, name) or []
         for name, field in getattr(asked, "FIELDS", {}).items()

@@ -24,7 +24,8 @@ R = TypeVar("R")
 
 NowOrLater = Union[T, Future[T]]  # noqa: UP007  (mypy takes `T | …` for a value here)
 InTurn = Coroutine[Any, Any, T]
-"""A coroutine: what the same connection sends next is not started before it is done."""
+"""A coroutine: what the same connection sends next is not started before it is done. It may end
+with a future: what has to keep its order is done then, and the answer comes later."""
 
 
 @overload

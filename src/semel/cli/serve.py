@@ -83,13 +83,13 @@ async def _serve(broker: Broker) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     async with broker:
-        _greet(broker)
+        _print_address(broker)
         gc.freeze()  # what is loaded now stays: the collector need not look at it again
         await stopping.wait()
         print("Stopping: answering what was asked, then closing.", flush=True)
 
 
-def _greet(broker: Broker) -> None:
+def _print_address(broker: Broker) -> None:
     address = broker.bootstrap_servers
     print(
         f"Semel is listening on {address}; its data is in {broker.data}.\n"

@@ -90,7 +90,9 @@ class Cluster:
         if open_already is not None and open_already.usable:
             return open_already
         task = self._opening.get(key)
-        if task is None or task.done():  # one that failed may still be there: its caller is faster
+        if (
+            task is None or task.done()
+        ):  # one that failed may still be there: its callback runs later
             task = self._opening[key] = self._loop.create_task(self._open(key))
             task.add_done_callback(partial(self._opened, key))
         return await asyncio.shield(task)

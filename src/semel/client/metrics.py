@@ -49,7 +49,7 @@ class ProducerMetrics(TypedDict):
     transactions_committed: int
     transactions_aborted: int
     commit_latency_ms: Latency
-    """Of commits: from the call to the coordinator's word."""
+    """Of commits: from the call to the coordinator's answer."""
     errors: dict[str, int]
     """Errors in brokers' answers to Produce, also those that a retry cured, by Kafka's name."""
     connections: int

@@ -56,12 +56,12 @@ def remove_outdated(unused_days: float = 0.0) -> list[Path]:
         if other == ours or not _NAME.fullmatch(other.name) or not _is_removable(other, before):
             continue
         # Renamed first: who looks for it meanwhile finds all of it or nothing.
-        doomed = other.with_name(other.name.removesuffix("-removed") + "-removed")
+        renamed = other.with_name(other.name.removesuffix("-removed") + "-removed")
         try:
-            other.rename(doomed)
+            other.rename(renamed)
         except OSError:
             continue
-        shutil.rmtree(doomed, ignore_errors=True)
+        shutil.rmtree(renamed, ignore_errors=True)
         removed.append(other)
     return removed
 

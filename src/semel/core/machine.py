@@ -8,7 +8,7 @@ and changes only when one of its own records is applied:
     machine.apply(record)  for each record         # the only way state changes
     run(decision.effects)                          # only once the records are durable,
     reply(decision.reply)                          # and the reply after the effects
-    machine.resume()                               # after a reload: what a crash may have swallowed
+    machine.resume()                               # after a reload: effects a crash has prevented
 
 Effects go first because a transaction's markers are written before its EndTxn is answered
 (docs/decisions, 5 and 6). Replaying the log through `apply` rebuilds the machine exactly. This is
@@ -42,7 +42,7 @@ class Decision(NamedTuple):
 
 class Machine(Protocol):
     """What the runtime (`broker/coordinators/runtime`) runs. A command has `refused(error)`: the
-    reply that it hears where there is no machine, or where its records cannot be appended."""
+    reply that it gets where there is no machine, or where its records cannot be appended."""
 
     def decide(self, command: Any, now_ms: int) -> Decision: ...
 

@@ -37,7 +37,7 @@ _ORDER = "order long, customer int, quantity int, cents long"
 
 
 @dataclass(frozen=True)
-class DieOnce:
+class KillOnce:
     """A step that lets rows pass, and kills the worker it runs in, once.
 
     If `after` is given it waits for that file: then the rows have begun to arrive at the broker.
@@ -79,9 +79,9 @@ def main() -> None:
         **more,
     )
     say("spark", version=spark.version)
-    fate = _Fate(plan["die_at"], _writing(plan))
-    queries = [_begun(_start(plan, fate, "enrich", enrich(spark, plan), "append"))]
-    queries.append(_begun(_start(plan, fate, "totals", totals(spark, plan), "update")))
+    killing = _Killing(plan["die_at"], _writing(plan))
+    queries = [_begun(_start(plan, killing, "enrich", enrich(spark, plan), "append"))]
+    queries.append(_begun(_start(plan, killing, "totals", totals(spark, plan), "update")))
     if plan["jars"]:
         queries.append(_start_usual(plan, enrich(spark, plan, "usual")))
     for query in queries:
@@ -115,7 +115,7 @@ def enrich(spark: SparkSession, plan: dict[str, Any], query: str = "enrich") -> 
     )
     flag = str(flag_of(Path(plan["directory"]), query))
     after = str(_writing(plan)) if query == "enrich" else None
-    return rows.mapInArrow(DieOnce(flag, after), "key string, value string")
+    return rows.mapInArrow(KillOnce(flag, after), "key string, value string")
 
 
 def totals(spark: SparkSession, plan: dict[str, Any]) -> DataFrame:
@@ -141,7 +141,7 @@ def country_of(customer: int) -> str:
 
 
 def _start(
-    plan: dict[str, Any], fate: _Fate, name: str, rows: DataFrame, mode: str
+    plan: dict[str, Any], killing: _Killing, name: str, rows: DataFrame, mode: str
 ) -> StreamingQuery:
     # Small batches leave early, so that a task dies with half of its work already at the broker.
     sink = ExactlyOnceSink(
@@ -150,7 +150,7 @@ def _start(
         application=f"demo-{name}",
         batch_size=_SMALL_BATCH,
     )
-    sink.committer.at = fate
+    sink.committer.at = killing
     watch = _Watch(name, sink)
     writer = rows.writeStream.foreachBatch(watch).outputMode(mode).trigger(availableNow=True)
     where = str(Path(plan["directory"]) / f"checkpoint-{name}")
@@ -197,7 +197,7 @@ class _Watch:
         )
 
 
-class _Fate:
+class _Killing:
     """Kills this driver when its queries have come to a place for the nth time."""
 
     def __init__(self, die_at: list[Any] | None, writing: Path) -> None:

@@ -102,7 +102,7 @@ class Demo:
                     return 1
             good = self._show(Audit(self.bootstrap_servers, self.orders))
         self.console.print(f"\n{time.monotonic() - self.began:.0f} s in all.")
-        self._farewell()
+        self._print_next_steps()
         return 0 if good else 1
 
     def _prepare(self) -> None:
@@ -262,7 +262,7 @@ class Demo:
         )
         return good
 
-    def _farewell(self) -> None:
+    def _print_next_steps(self) -> None:
         self._title("Try next")
         for command, words in NEXT_STEPS:
             self.console.print(f"  {command:<40} {words}", highlight=False)
@@ -287,7 +287,7 @@ def _pair(count: int, cents: int) -> str:
 
 
 def _end_group(driver: subprocess.Popen[str]) -> None:
-    """The JVM notices the death of its driver by itself; nothing is left to chance."""
+    """The JVM notices the death of its driver by itself; this makes sure of it."""
     with suppress(ProcessLookupError):
         os.killpg(driver.pid, signal.SIGKILL)
     driver.wait()

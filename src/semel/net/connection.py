@@ -62,6 +62,10 @@ class Slot:
         self.filled = True
         self.connection._slot_filled()
 
+    def release(self) -> None:
+        """Let later requests start, although the answer is not there yet."""
+        self.connection._released(self)
+
 
 class Connection:
     __slots__ = (
@@ -376,6 +380,12 @@ class Connection:
             self._held_by = None
         if not self._receiving:
             self._plan_flush()
+
+    def _released(self, slot: Slot) -> None:
+        if self._held_by is slot:
+            self._held_by = None
+            if self._inbox and not self._receiving:
+                self._plan_flush()
 
     # Writing
 

@@ -66,21 +66,21 @@ class Listener:
         self.host, self.port = "", 0
         self._per_address: Counter[str] = Counter()
         self._drained: asyncio.Event | None = None
-        self._doors: list[Door] = []
+        self._sockets: list[ListeningSocket] = []
 
     async def start(self, host: str, port: int) -> None:
         """Listen on host and port; port 0 takes a free one, told by `port` afterwards."""
         self._loop = asyncio.get_running_loop()
         self.watcher = watcher_of(self._loop)
         for listening in await _listen(self._loop, host, port, self.limits.backlog):
-            self._doors.append(Door(self, self._loop, listening))
-        self.host, self.port = host, self._doors[0].port
+            self._sockets.append(ListeningSocket(self, self._loop, listening))
+        self.host, self.port = host, self._sockets[0].port
         self._sweep_timer = self._loop.call_later(self._sweep_seconds(), self._sweep)
 
     async def stop(self, patience_seconds: float = 5.0) -> None:
         """Accept nothing new, let every started request be answered, then close what is left."""
         self._sweep_timer.cancel()
-        for door in self._doors:
+        for door in self._sockets:
             door.close()
         self._drained = asyncio.Event()
         for connection in list(self.connections):
@@ -92,7 +92,7 @@ class Listener:
                 for connection in list(self.connections):
                     connection.close("the broker stops and could not wait longer")
 
-    def welcome(self, accepted: socket.socket, peer: tuple[str, int]) -> None:
+    def accepted(self, accepted: socket.socket, peer: tuple[str, int]) -> None:
         """Begin a connection, or end it with the reason why it may not stay."""
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -148,7 +148,7 @@ class Listener:
         self._sweep_timer = self._loop.call_later(self._sweep_seconds(), self._sweep)
 
 
-class Door:
+class ListeningSocket:
     """One listening socket."""
 
     def __init__(
@@ -171,14 +171,14 @@ class Door:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as problem:
-                # No descriptors or memory left: asking again at once would only burn the CPU.
+                # No descriptors or memory left: asking again at once would only cost CPU time.
                 log.error("cannot accept connections", extra={"reason": problem.strerror})
                 self._loop.remove_reader(self._socket.fileno())
                 self._loop.call_later(ACCEPT_AGAIN_SECONDS, self._open)
                 return
             try:
-                self._listener.welcome(accepted, peer)
-            except OSError:  # gone before it was greeted
+                self._listener.accepted(accepted, peer)
+            except OSError:  # closed before it was accepted
                 accepted.close()
 
     def close(self) -> None:

@@ -53,7 +53,7 @@ class Outbox:
         for position, region in regions:
             self._append(view[done:position])
             is_small = region.fd < 0 or len(region) < SMALLEST_SENDFILE
-            self._append(bytes(region) if is_small else Stretch(region))
+            self._append(bytes(region) if is_small else UnsentRegion(region))
             done = position
         self._append(view[done:])
 
@@ -69,7 +69,7 @@ class Outbox:
     def send(self, to: socket.socket) -> None:
         """Give the socket what it takes at once: all bytes up to the next file, or a file."""
         first = self._parts[0]
-        if isinstance(first, Stretch):
+        if isinstance(first, UnsentRegion):
             sent = os.sendfile(to.fileno(), first.fd, first.position, len(first))
             if not sent:
                 raise FileEnded(f"a file ended {len(first)} bytes early")
@@ -86,9 +86,9 @@ class Outbox:
         """Make one of all the bytes up to the next file."""
         parts = self._parts
         first = parts.popleft()
-        if parts and not isinstance(parts[0], Stretch):
+        if parts and not isinstance(parts[0], UnsentRegion):
             chunks = [first]
-            while parts and not isinstance(parts[0], Stretch):
+            while parts and not isinstance(parts[0], UnsentRegion):
                 chunks.append(parts.popleft())
             first = b"".join(chunks)
         view = memoryview(first)
@@ -100,7 +100,7 @@ class Outbox:
         self.size = 0
 
 
-class Stretch:
+class UnsentRegion:
     """What is left to send of a region; keeps the region, and so its file, alive."""
 
     __slots__ = ("_size", "fd", "position", "region")
@@ -114,5 +114,5 @@ class Stretch:
     def __len__(self) -> int:
         return self._size
 
-    def __getitem__(self, rest: slice) -> Stretch:
-        return Stretch(self.region, len(self.region) - self._size + rest.start)
+    def __getitem__(self, rest: slice) -> UnsentRegion:
+        return UnsentRegion(self.region, len(self.region) - self._size + rest.start)

@@ -5,7 +5,7 @@ own layers: together half of what a small request costs. `ServerLoop` is asyncio
 selector that calls watched connections itself, from within `select`, again and again until there is
 something for asyncio to do (callbacks, timers, other descriptors: also signals and calls from other
 threads, which come through a pipe). Answers to what is found ready in one look are sent after all
-of it was served: each one wakes a client, who likes to take our core, and leaves cold caches. In a
+of it was served: each one wakes a client, which may take our core and leave cold caches. In a
 loop of somebody else's (`async with Broker()` within an application), or without epoll, connections
 are told through `add_reader`.
 """

@@ -1,4 +1,4 @@
-"""What compaction makes of one batch: kept, rebuilt without its dead records, emptied, or gone.
+"""What compaction does with one batch: it is kept, rebuilt with fewer records, emptied, or dropped.
 
 The rules are those of Kafka's Cleaner and MemoryRecords.filterTo, with KIP-534's delete horizon:
 when a tombstone or a marker without a transaction is first seen, its batch is stamped with the time

@@ -117,7 +117,7 @@ class GroupCommit:
             self.abandon(failure)
 
     def abandon(self, failure: StorageError) -> None:
-        """Break the promises that no sync will keep."""
+        """Fail the tickets that no sync will make durable."""
         waiting, self._tickets = self._tickets, []
         for ticket in waiting:
             ticket.settle(failure)

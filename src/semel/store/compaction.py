@@ -26,6 +26,8 @@ from semel.wire.batches import BatchHeader, records_of
 
 # A batch with more records than this is worked on in a thread.
 _MANY_RECORDS = 200
+# So is a compressed one that is larger: nobody knows what it unpacks to.
+_SMALL_PACKED = 1_024
 _WRITE_BYTES = 1 << 20
 _SLICE_SECONDS = 0.001
 
@@ -174,7 +176,7 @@ class Compaction:
 
 def _handed_out(batch: BatchHeader, work: Callable[[], None]) -> Step:
     """Small work is done at once; large work is returned, for a thread."""
-    if batch.count > _MANY_RECORDS:
+    if batch.count > _MANY_RECORDS or (batch.compression and batch.size > _SMALL_PACKED):
         return work
     work()
     return None

@@ -52,7 +52,7 @@ class DiskStore(Store):
         self.pool = FilePool(self.files, open_files)
         self.syncer = Syncer()
         self._logs: dict[LogName, DiskLog] = {}
-        self._doomed: list[tuple[int, str]] = []
+        self._to_delete: list[tuple[int, str]] = []
         os.makedirs(self.root, exist_ok=True)
         self._lock: OpenFile | None = _lock(self.root)
         self.started_clean = checkpoints.take_clean_mark(self.files, self.root)
@@ -125,13 +125,13 @@ class DiskStore(Store):
             offsets.pop(name, None)
         directory = self._directory(name)
         # Kafka's name for a directory on its way out; a topic of the same name may come meanwhile.
-        doomed = f"{self.root}/{topic[:200]}-{partition}.{uuid4().hex}-delete"
+        to_delete = f"{self.root}/{topic[:200]}-{partition}.{uuid4().hex}-delete"
         try:
-            self.files.rename(directory, doomed)
+            self.files.rename(directory, to_delete)
         except OSError as error:
             raise StorageError(f"{topic}-{partition} cannot be deleted: {error}", error) from error
         delay_ms = log.config.file_delete_delay_ms if log else LogConfig().file_delete_delay_ms
-        self.delete_later([doomed], delay_ms)
+        self.delete_later([to_delete], delay_ms)
 
     def checkpoint(self) -> None:
         try:
@@ -142,14 +142,14 @@ class DiskStore(Store):
 
     def sweep(self) -> Iterator[None]:
         now_ms = self.clock()
-        due = [entry for entry in self._doomed if entry[0] <= now_ms]
-        self._doomed = [entry for entry in self._doomed if entry[0] > now_ms]
+        due = [entry for entry in self._to_delete if entry[0] <= now_ms]
+        self._to_delete = [entry for entry in self._to_delete if entry[0] > now_ms]
         try:
             while due:
                 self._remove_quietly(due.pop()[1])
                 yield
         finally:
-            self._doomed += due  # whoever swept had to stop in the middle
+            self._to_delete += due  # the sweep was stopped in the middle
 
     def close(self) -> None:
         self.syncer.close()
@@ -168,7 +168,7 @@ class DiskStore(Store):
                         del self._logs[log.topic, log.partition]
         try:
             self._write_checkpoints()
-            for _, path in self._doomed:
+            for _, path in self._to_delete:
                 self._remove(path)
             checkpoints.mark_clean(self.files, self.root, durable=True)
         except OSError as error:
@@ -183,7 +183,7 @@ class DiskStore(Store):
 
     def delete_later(self, paths: Sequence[str], delay_ms: int) -> None:
         due_ms = self.clock() + delay_ms
-        self._doomed += [(due_ms, path) for path in paths]
+        self._to_delete += [(due_ms, path) for path in paths]
 
     def cleaned_to(self, log: Log) -> int:
         """The first offset that compaction has not seen yet."""

@@ -3,7 +3,7 @@
 import os
 import struct
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from semel.store import recovery, retention
@@ -19,10 +19,10 @@ from semel.store.interface import (
     SegmentInfo,
     StorageError,
     Ticket,
-    TimestampOffset,
 )
-from semel.store.log_files import LogFiles, Surroundings, epochs_from
+from semel.store.log_files import LogFiles, StoreServices, epochs_from
 from semel.store.segment import Segment, places
+from semel.wire.batches import BatchHeader
 
 
 class DiskLog(LogFiles):
@@ -30,7 +30,7 @@ class DiskLog(LogFiles):
 
     def __init__(
         self,
-        store: Surroundings,
+        store: StoreServices,
         directory: str,
         topic: str,
         partition: int,
@@ -220,31 +220,24 @@ class DiskLog(LogFiles):
         with self._guard():
             return [_info(segment) for segment in self._segments]
 
-    def offset_for_timestamp(
-        self, timestamp: int, limit_offset: int = NO_LIMIT
-    ) -> TimestampOffset | None:
-        with self._guard():
-            for segment in self._segments:
+    def batches_at_or_after(self, timestamp: int, limit_offset: int) -> Iterator[BatchHeader]:
+        for segment in tuple(self._segments):
+            with self._guard():
                 segment.read_timestamps()
-                if segment.max_timestamp < timestamp or not segment.size:
-                    continue
-                found = segment.first_at_or_after(timestamp, self.start_offset, limit_offset)
-                if found is not None:
-                    return found
-        return None
+            if segment.max_timestamp >= timestamp and segment.size:
+                found = segment.batches_at_or_after(timestamp, self.start_offset, limit_offset)
+                while True:
+                    with self._guard():
+                        batch = next(found, None)
+                    if batch is None:
+                        break
+                    yield batch
 
-    def max_timestamp(self) -> TimestampOffset | None:
+    def largest_timestamp(self) -> int | None:
         with self._guard():
-            largest: Segment | None = None
             for segment in self._segments:
                 segment.read_timestamps()
-                if segment.size and (
-                    largest is None or segment.max_timestamp > largest.max_timestamp
-                ):
-                    largest = segment
-            if largest is None:
-                return None
-            return largest.first_at_or_after(largest.max_timestamp, self.start_offset, NO_LIMIT)
+            return max((one.max_timestamp for one in self._segments if one.size), default=None)
 
     # Cutting
 
@@ -316,9 +309,9 @@ class DiskLog(LogFiles):
             segment = self._segments.pop(0)
             self.start_offset = max(self.start_offset, self._segments[0].base_offset)
             self._epochs = epochs_from(self._epochs, self.start_offset)
-            self._doom(segment)
+            self._delete_later(segment)
         if count:
-            self._doom_snapshots(0, self._segments[0].base_offset)
+            self._delete_snapshots_later(0, self._segments[0].base_offset)
             self._write_epochs()
 
     # Compaction
@@ -357,13 +350,13 @@ class DiskLog(LogFiles):
             # From here on the new segment counts, whatever happens.
             self._files.sync_directory(self.directory)
             for segment in old:
-                self._doom(segment)
+                self._delete_later(segment)
             for suffix in suffixes:
                 self._files.rename(f"{stem}.{suffix}.swap", f"{stem}.{suffix}")
             self._files.sync_directory(self.directory)
             cleaned.settle_at(stem, old[-1].next_offset)
             self._segments[where[0] : where[-1] + 1] = [cleaned]
-            self._doom_snapshots(cleaned.base_offset + 1, cleaned.next_offset)
+            self._delete_snapshots_later(cleaned.base_offset + 1, cleaned.next_offset)
         return True
 
     # Failing and closing

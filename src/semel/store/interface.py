@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from semel.wire.batches import BatchHeader, body_of, record_chunks
+
 Buffer = bytes | bytearray | memoryview
 
 NO_LIMIT = 2**63 - 1
@@ -75,6 +77,17 @@ class TimestampOffset(NamedTuple):
     timestamp: int
     offset: int
     leader_epoch: int
+
+
+def first_record(
+    batch: BatchHeader, timestamp: int, start_offset: int, limit_offset: int
+) -> TimestampOffset | None:
+    """The first record of a batch at or after a timestamp, within those offsets."""
+    for records in record_chunks(batch, body_of(batch), 500):
+        for record in records:
+            if record.timestamp >= timestamp and start_offset <= record.offset < limit_offset:
+                return TimestampOffset(record.timestamp, record.offset, batch.leader_epoch)
+    return None
 
 
 class Ticket:
@@ -240,14 +253,28 @@ class Log(ABC):
         """All segments, oldest first; the last is the active one."""
 
     @abstractmethod
+    def batches_at_or_after(self, timestamp: int, limit_offset: int) -> Iterator[BatchHeader]:
+        """Batches that begin below `limit_offset` and have a record at or after `timestamp`, found
+        one by one; what happens to the log meanwhile may or may not be seen."""
+
+    @abstractmethod
+    def largest_timestamp(self) -> int | None:
+        """Of all batches, or None for an empty log."""
+
     def offset_for_timestamp(
         self, timestamp: int, limit_offset: int = NO_LIMIT
     ) -> TimestampOffset | None:
         """The first record below `limit_offset` whose timestamp is at or after `timestamp`."""
+        for batch in self.batches_at_or_after(timestamp, limit_offset):
+            found = first_record(batch, timestamp, self.start_offset, limit_offset)
+            if found is not None:
+                return found
+        return None
 
-    @abstractmethod
     def max_timestamp(self) -> TimestampOffset | None:
         """The earliest record that carries the largest timestamp, or None for an empty log."""
+        largest = self.largest_timestamp()
+        return None if largest is None else self.offset_for_timestamp(largest)
 
     @abstractmethod
     def side_files(self, suffix: str) -> list[int]:

@@ -20,7 +20,7 @@ from semel.store.segment import Segment, name_of
 _SEGMENT_SUFFIXES = ("index", "timeindex", "txnindex", "log")
 
 
-class Surroundings(Protocol):
+class StoreServices(Protocol):
     """What a log needs of the store it lives in."""
 
     pool: FilePool
@@ -41,7 +41,7 @@ class LogFiles(Log):
     """The part of a log on disk that is not its batches."""
 
     def __init__(
-        self, store: Surroundings, directory: str, topic: str, partition: int, config: LogConfig
+        self, store: StoreServices, directory: str, topic: str, partition: int, config: LogConfig
     ) -> None:
         self.topic = topic
         self.partition = partition
@@ -123,14 +123,14 @@ class LogFiles(Log):
         path = f"{self.directory}/{checkpoints.LEADER_EPOCHS}"
         checkpoints.write_epochs(self._files, path, self._epochs, self._fsync)
 
-    def _doom(self, segment: Segment) -> None:
+    def _delete_later(self, segment: Segment) -> None:
         """Take a segment's files out of the log now, and off the disk a little later."""
         segment.close()
         stem = self.stem(segment.base_offset)
-        self._doom_files([f"{stem}.{suffix}" for suffix in _SEGMENT_SUFFIXES])
+        self._delete_files_later([f"{stem}.{suffix}" for suffix in _SEGMENT_SUFFIXES])
 
-    def _doom_snapshots(self, first_offset: int, end_offset: int) -> None:
-        self._doom_files(
+    def _delete_snapshots_later(self, first_offset: int, end_offset: int) -> None:
+        self._delete_files_later(
             [
                 self._side_path(offset, "snapshot")
                 for offset in self.side_files("snapshot")
@@ -138,13 +138,13 @@ class LogFiles(Log):
             ]
         )
 
-    def _doom_files(self, paths: Sequence[str]) -> None:
-        doomed = []
+    def _delete_files_later(self, paths: Sequence[str]) -> None:
+        to_delete = []
         for path in paths:
             if os.path.exists(path):
                 self._files.rename(path, path + ".deleted")
-                doomed.append(path + ".deleted")
-        self._store.delete_later(doomed, self.config.file_delete_delay_ms)
+                to_delete.append(path + ".deleted")
+        self._store.delete_later(to_delete, self.config.file_delete_delay_ms)
 
     # Going offline
 

@@ -18,10 +18,9 @@ from semel.store.interface import (
     StorageError,
     Store,
     Ticket,
-    TimestampOffset,
 )
 from semel.store.segment import Place, places
-from semel.wire.batches import BatchHeader, records_of
+from semel.wire.batches import BatchHeader
 
 
 class MemoryRegion(Region):
@@ -233,24 +232,16 @@ class MemoryLog(Log):
             for segment, end in zip(self._segments, ends, strict=True)
         ]
 
-    def offset_for_timestamp(
-        self, timestamp: int, limit_offset: int = NO_LIMIT
-    ) -> TimestampOffset | None:
+    def batches_at_or_after(self, timestamp: int, limit_offset: int) -> Iterator[BatchHeader]:
         self._check_online()
         for data in self.batches(self.start_offset):
             batch = BatchHeader(data)
-            if batch.max_timestamp < timestamp or batch.base_offset >= limit_offset:
-                continue
-            for record in records_of(batch):
-                wanted = self.start_offset <= record.offset < limit_offset
-                if record.timestamp >= timestamp and wanted:
-                    return TimestampOffset(record.timestamp, record.offset, batch.leader_epoch)
-        return None
+            if batch.max_timestamp >= timestamp and batch.base_offset < limit_offset:
+                yield batch
 
-    def max_timestamp(self) -> TimestampOffset | None:
+    def largest_timestamp(self) -> int | None:
         self._check_online()
-        largest = max(segment.max_timestamp for segment in self._segments)
-        return self.offset_for_timestamp(largest) if self.size else None
+        return max(segment.max_timestamp for segment in self._segments) if self.size else None
 
     def side_files(self, suffix: str) -> list[int]:
         return sorted(offset for kind, offset in self._side_files if kind == suffix)

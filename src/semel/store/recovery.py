@@ -44,7 +44,7 @@ def load(
     Leader epochs found on the way are added to `epochs`. With `fsync`, what was found is on the
     disk before anybody reads it; without, only segments that will not be read again are.
     """
-    sizes = _tidy(pool, directory)
+    sizes = _remove_leftovers(pool, directory)
     bases = sorted(int(name[:-4]) for name in sizes if name.endswith(".log"))
     segments = [_segment(pool, directory, base, sizes) for base in bases]
     for segment, following in pairwise(segments):
@@ -184,7 +184,7 @@ def drop_files(segment: Segment) -> None:
             segment.files.unlink(path)
 
 
-def _tidy(pool: FilePool, directory: str) -> dict[str, int]:
+def _remove_leftovers(pool: FilePool, directory: str) -> dict[str, int]:
     """Remove leftovers, finish or undo a swap of compacted segments; return names and sizes."""
     sizes = {entry.name: entry.stat().st_size for entry in os.scandir(directory)}
     leftovers = [name for name in sizes if name.endswith((".deleted", ".cleaned", ".tmp"))]

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from semel.store.files import FilePool, Handle, write_all
 from semel.store.index import offset_index, time_index
-from semel.store.interface import Buffer, LogConfig, Region, TimestampOffset
-from semel.wire.batches import BatchHeader, records_of
+from semel.store.interface import Buffer, LogConfig, Region
+from semel.wire.batches import BatchHeader
 
 NO_TIMESTAMP = -1
 MAX_RELATIVE_OFFSET = 2**31 - 1
@@ -311,22 +311,17 @@ class Segment:
         """The whole batch, read into memory."""
         return BatchHeader(os.pread(self.log.get().fd, place.size, place.position))
 
-    def first_at_or_after(
+    def batches_at_or_after(
         self, timestamp: int, start_offset: int, limit_offset: int
-    ) -> TimestampOffset | None:
-        """The first record of that time or later (Kafka's LogSegment.findOffsetByTimestamp)."""
+    ) -> Iterator[BatchHeader]:
+        """Batches with records of that time or later (Kafka's LogSegment.findOffsetByTimestamp)."""
         entry = self.time_index.floor(timestamp)
         begin = max(start_offset, self.base_offset + (entry[1] if entry else 0))
         for place in self.scan(self.find(begin)):
             if place.base_offset >= limit_offset:
-                return None
-            if place.max_timestamp < timestamp:
-                continue
-            batch = self.header_at(place)
-            for record in records_of(batch):
-                if record.timestamp >= timestamp and start_offset <= record.offset < limit_offset:
-                    return TimestampOffset(record.timestamp, record.offset, batch.leader_epoch)
-        return None
+                return
+            if place.max_timestamp >= timestamp:
+                yield self.header_at(place)
 
     def settle_at(self, stem: str, next_offset: int) -> None:
         """Its files were renamed; the next segment begins at `next_offset`."""

@@ -1,8 +1,8 @@
 """The one table of errors: every code of Apache Kafka 4.3.1, its kind, meaning, and what to do.
 
-`kind` is said from the seat of a transactional producer, the client that has most to lose: may it
-send again, must it abort first, or is it over? Some codes depend on who answers (a partition's
-leader or a coordinator); the client's transaction manager refines those, this table holds the rule.
+`kind` is what the code means to a transactional producer: may it send again, must it abort first,
+or can it not go on? Some codes depend on who answers (a partition's leader or a coordinator); the
+client's transaction manager refines those, this table holds the rule.
 """
 
 # ruff: noqa: E501  (a table is read best with one row on one line)

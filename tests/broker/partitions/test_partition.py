@@ -2,6 +2,7 @@
 
 import pytest
 
+from semel.broker.partitions.opening import MUST_OPEN
 from semel.core.partition.admission import Refusal
 from semel.store.interface import LogConfig, StorageError
 from semel.store.memory import MemoryLog
@@ -14,7 +15,11 @@ class Waiter:
 
 
 def append(partition, batch, guard=None):
-    return partition.append(header_at(batch), guard)
+    """As Produce does it: what must be opened is, then it is appended."""
+    batch = header_at(batch)
+    if batch.attributes & MUST_OPEN or partition.opens:
+        batch = partition.opened(batch, partition._now_ms())
+    return batch if isinstance(batch, Refusal) else partition.append(batch, guard)
 
 
 def stored(partition) -> list:
@@ -87,7 +92,7 @@ def test_a_topic_with_its_own_compression_stores_in_that_one(new_bench, build_ba
     assert all(verify_crc(batch) for batch in batches)
 
 
-def test_a_batch_already_in_the_topics_compression_is_not_opened(new_bench, build_batch):
+def test_a_batch_already_in_the_topics_compression_stays_as_it_came(new_bench, build_batch):
     bench = new_bench(compression_type="lz4")
     batch = build_batch(b"a" * 500, codec=Compression.LZ4)
     body = bytes(batch[61:])

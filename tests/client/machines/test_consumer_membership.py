@@ -211,13 +211,13 @@ def test_a_broker_that_stumbles_over_a_newcomer_is_asked_again_but_not_for_ever(
 
 
 def test_members_leave_for_good_and_static_ones_for_a_while() -> None:
-    assert newcomer().farewell() is None  # nobody knows of it
-    leaving = owner(0).farewell()
+    assert newcomer().leave_request() is None  # nobody knows of it
+    leaving = owner(0).leave_request()
     assert leaving is not None
     assert (leaving.member_epoch, leaving.instance_id) == (-1, None)
     static = newcomer(instance_id="i")
     static.heartbeat()  # its answer may have been lost: the group may know it
-    leaving = static.farewell()
+    leaving = static.leave_request()
     assert leaving is not None
     assert (leaving.member_epoch, leaving.instance_id) == (-2, "i")
 
@@ -226,7 +226,7 @@ def test_who_has_left_commits_as_nobody_and_may_come_back() -> None:
     member = owner(0)
     member.left()
     assert member.metadata == GroupMetadata("g")
-    assert member.farewell() is None
+    assert member.leave_request() is None
     member.dropped()
     assert member.heartbeat().member_epoch == 0
 

@@ -6,14 +6,14 @@ from semel.client.machines.fetching import (
     EARLIEST,
     Aborted,
     EpochEndOffset,
+    FetchErrorAction,
     FetchSession,
     PartitionFetch,
-    Remedy,
     TopicPartitionState,
     Truncation,
+    action_for,
     end_of,
     look_for_truncation,
-    remedy_for,
     visible_batches,
 )
 from semel.client.machines.metadata import ClusterMetadata
@@ -121,10 +121,10 @@ def test_an_unanswered_fetch_does_not_change_what_the_broker_is_thought_to_know(
 
 
 def test_errors_of_a_fetch_have_their_remedies() -> None:
-    assert remedy_for(E.OFFSET_OUT_OF_RANGE) == Remedy.RESET
-    assert remedy_for(E.NOT_LEADER_OR_FOLLOWER) == Remedy.REFRESH
-    assert remedy_for(E.UNKNOWN_LEADER_EPOCH) == Remedy.AGAIN
-    assert remedy_for(E.TOPIC_AUTHORIZATION_FAILED) == Remedy.RAISE
+    assert action_for(E.OFFSET_OUT_OF_RANGE) == FetchErrorAction.RESET
+    assert action_for(E.NOT_LEADER_OR_FOLLOWER) == FetchErrorAction.REFRESH
+    assert action_for(E.UNKNOWN_LEADER_EPOCH) == FetchErrorAction.AGAIN
+    assert action_for(E.TOPIC_AUTHORIZATION_FAILED) == FetchErrorAction.RAISE
 
 
 def test_a_partition_is_fetched_only_with_a_position() -> None:

@@ -5,19 +5,21 @@ batches are written (acks 1) or durable (acks all; the same under `durability=os
 answer, but a closed connection if anything was refused, as in Kafka. Versions 3-13; 0-2 are
 advertised, because older librdkafka turns compression off otherwise, and refused. Topics by id from
 13 on; from 12 on partitions join the transaction by being written to (KIP-890). Not here: the rules
-for batches (`core/partition`) and how one is written (`broker/partitions/partition`).
+for batches (`core/partition`), what is looked for inside of them (`broker/partitions/opening`) and
+how one is written (`broker/partitions/partition`).
 """
 
 from __future__ import annotations
 
 import logging
 from asyncio import Future
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING
 
+from semel.broker.partitions.opening import MUST_OPEN, Opened
 from semel.broker.partitions.partition import Partition
-from semel.broker.replies import InTurn, NowOrLater, settled, when_durable
+from semel.broker.replies import InTurn, NowOrLater, when_durable
 from semel.core.partition.admission import COMPRESSION, TRANSACTIONAL, Refusal
 from semel.core.partition.verification import AT_ONCE, Guard
 from semel.store.interface import Buffer, Ticket
@@ -55,14 +57,17 @@ Write = tuple[Answer, Partition, BatchHeader]
 Guarded = tuple[Write, Guard | None]
 #: None: with acks 0 there is no answer.
 Response = ProduceResponse | None
+#: What a coroutine ends with: appended, but perhaps not durable yet.
+Later = NowOrLater[Response]
 
+DELETED = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic has been deleted.")
 UNGUARDED = repeat(None)
 VERIFIED_AT_ONCE = repeat(AT_ONCE)
 
 
 def handle(
     ctx: Context, request: ProduceRequest, version: int
-) -> NowOrLater[Response] | InTurn[Response]:
+) -> NowOrLater[Response] | InTurn[Later]:
     response = ProduceResponse()
     writes: list[Write] = []
     attributes = 0
@@ -78,11 +83,89 @@ def handle(
             if isinstance(write, Refusal):
                 refuse(answer, write, topic and f"{topic.name}-{part.index}")
             else:
-                attributes |= write[2].attributes
+                attributes |= write[2].attributes | write[1].opens
                 writes.append(write)
+    if attributes & MUST_OPEN:
+        return _open_first(ctx, request, response, writes, version)
     if attributes & TRANSACTIONAL:
         return _transactional(ctx, request, response, writes, version)
     return _append_all(ctx, request, response, writes, UNGUARDED)
+
+
+def _go_on(
+    ctx: Context,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    writes: list[Write],
+    version: int,
+    attributes: int,
+) -> NowOrLater[Response] | InTurn[Later]:
+    """As in `handle`, of what was opened."""
+    if attributes & TRANSACTIONAL:
+        return _transactional(ctx, request, response, writes, version)
+    return _append_all(ctx, request, response, writes, UNGUARDED)
+
+
+# Batches that must be opened
+
+
+def _open_first(
+    ctx: Context,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    writes: list[Write],
+    version: int,
+) -> NowOrLater[Response] | InTurn[Later]:
+    """A look into the batches, then the usual way. Those of a request that is refused as a whole
+    are not opened."""
+    attributes = 0
+    for _, _, batch in writes:
+        attributes |= batch.attributes
+    if attributes & TRANSACTIONAL and _request_refusal(ctx, request, writes) is not None:
+        return _go_on(ctx, request, response, writes, version, attributes)
+    now_ms = ctx.now_ms()
+    opened = []
+    for _, partition, batch in writes:
+        found = partition.opened_at_once(batch, now_ms)
+        if found is None:
+            return _open_later(ctx, request, response, writes, version)
+        opened.append(found)
+    return _go_on(ctx, request, response, _accepted(writes, opened), version, attributes)
+
+
+async def _open_later(
+    ctx: Context,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    writes: list[Write],
+    version: int,
+) -> Later:
+    """A coroutine, so that what the client sends next does not overtake these batches; it ends with
+    their append."""
+    batches = [(partition, batch) for _, partition, batch in writes]
+    opened = await ctx.partitions.opener.open_all(batches, ctx.now_ms())
+    accepted = []
+    attributes = 0
+    for write in _accepted(writes, opened):
+        answer, partition, batch = write
+        if partition.is_deleted:
+            refuse(answer, DELETED, partition)
+        else:
+            accepted.append(write)
+            attributes |= batch.attributes
+    going_on = _go_on(ctx, request, response, accepted, version, attributes)
+    return await going_on if isinstance(going_on, Coroutine) else going_on
+
+
+def _accepted(writes: list[Write], opened: Sequence[Opened]) -> list[Write]:
+    accepted = []
+    for (answer, partition, _), found in zip(writes, opened, strict=True):
+        if isinstance(found, Refusal):
+            refuse(answer, found, partition)
+            answer.log_start_offset = partition.log.start_offset
+        else:
+            accepted.append((answer, partition, found))
+    return accepted
 
 
 def only_batch(records: Buffer | None, version: int) -> BatchHeader | Refusal:
@@ -219,7 +302,7 @@ def _tell_whether_durable(answer: Answer, ticket: Ticket) -> None:
 
 
 def _refuse_write(ctx: Context, write: Write, refusal: Refusal) -> None:
-    """A producer that was fenced hears why, if its coordinator remembers."""
+    """A producer that was fenced is told why, if its coordinator remembers."""
     answer, partition, batch = write
     refuse(answer, refusal, partition)
     if refusal.error in FENCED and batch.attributes & TRANSACTIONAL:
@@ -246,13 +329,12 @@ def _transactional(
     response: ProduceResponse,
     writes: list[Write],
     version: int,
-) -> NowOrLater[Response] | InTurn[Response]:
-    name = request.transactional_id
-    if name is None:
-        return _refuse_all(ctx, request, response, writes, _denied(name))
-    refusal = _transaction_refusal(ctx, name, writes)
+) -> NowOrLater[Response] | InTurn[Later]:
+    refusal = _request_refusal(ctx, request, writes)
     if refusal is not None:
         return _refuse_all(ctx, request, response, writes, refusal)
+    name = request.transactional_id
+    assert name is not None
     if version < IMPLICIT_ADDING_SINCE and _all_included(ctx, name, writes):
         return _append_all(ctx, request, response, writes, VERIFIED_AT_ONCE)
     guarded = _ask_guards(ctx, writes, version)
@@ -279,10 +361,10 @@ async def _append_verified_later(
     response: ProduceResponse,
     guarded: list[Guarded],
     verdicts: Future[Errors],
-) -> Response:
+) -> Later:
     """A coroutine, so that what the client sends next does not overtake these batches."""
     agreed = _verified(ctx, guarded, await verdicts)
-    return await settled(_append_guarded(ctx, request, response, agreed))
+    return _append_guarded(ctx, request, response, agreed)
 
 
 def _append_guarded(
@@ -304,8 +386,10 @@ def _refuse_all(
     return _append_all(ctx, request, response, [], UNGUARDED)
 
 
-def _transaction_refusal(ctx: Context, name: str, writes: list[Write]) -> Refusal | None:
-    if not ctx.may("WRITE", "TRANSACTIONAL_ID", name):
+def _request_refusal(ctx: Context, request: ProduceRequest, writes: list[Write]) -> Refusal | None:
+    """Why a request with transactional batches is refused as a whole."""
+    name = request.transactional_id
+    if name is None or not ctx.may("WRITE", "TRANSACTIONAL_ID", name):
         return _denied(name)
     if len(writes) > 1 and len({batch.producer_id for _, _, batch in writes}) > 1:
         return Refusal(

@@ -8,10 +8,14 @@ offset, is the earliest one).
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
+from semel.broker.partitions.opening import is_small
+from semel.broker.replies import InTurn
 from semel.core.partition.epochs import epoch_refusal
-from semel.store.interface import StorageError, TimestampOffset
+from semel.store.interface import NO_LIMIT, StorageError, TimestampOffset, first_record
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -41,10 +45,90 @@ SINCE = {
 NOTHING = TimestampOffset(-1, -1, -1)
 
 Asked = ListOffsetsRequest.ListOffsetsPartition
+#: What was found already.
+Found = dict["Partition", TimestampOffset | None]
 Answer = ListOffsetsResponse.ListOffsetsPartitionResponse
 
 
-def handle(ctx: Context, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+class TooLarge(Exception):
+    """A batch must be opened to find an offset, and that takes too long for the loop."""
+
+
+def handle(
+    ctx: Context, request: ListOffsetsRequest, version: int
+) -> ListOffsetsResponse | InTurn[ListOffsetsResponse]:
+    try:
+        return _list(ctx, request, version, {})
+    except TooLarge:
+        return _list_later(ctx, request, version)
+
+
+async def _list_later(
+    ctx: Context, request: ListOffsetsRequest, version: int
+) -> ListOffsetsResponse:
+    """The same, with the offsets for which batches must be opened looked for beforehand."""
+    is_committed = request.isolation_level == READ_COMMITTED
+    found: Found = {}
+    for topic in request.topics:
+        for asked in topic.partitions:
+            partition = ctx.partitions.find(topic.name, asked.partition_index)
+            if (
+                partition is None
+                or partition in found
+                or not ctx.may("DESCRIBE", "TOPIC", topic.name)
+            ):
+                continue
+            if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
+                with suppress(StorageError):  # said by what follows
+                    found[partition] = await _search(ctx, partition, asked.timestamp, is_committed)
+    return _list(ctx, request, version, found)
+
+
+async def _search(
+    ctx: Context, partition: Partition, timestamp: int, is_committed: bool
+) -> TimestampOffset | None:
+    """Batches are found here, one by one, and opened in the thread for that."""
+    log = partition.log
+    wanted, limit = _wanted(partition, timestamp, is_committed)
+    if wanted is None:
+        return None
+    for batch in log.batches_at_or_after(wanted, limit):
+        found = await ctx.partitions.opener.run(
+            partial(first_record, batch, wanted, log.start_offset, limit)
+        )
+        if found is not None:
+            return found
+    return None
+
+
+def _search_now(partition: Partition, timestamp: int, is_committed: bool) -> TimestampOffset | None:
+    log = partition.log
+    wanted, limit = _wanted(partition, timestamp, is_committed)
+    if wanted is None:
+        return None
+    for batch in log.batches_at_or_after(wanted, limit):
+        if not is_small(batch) or batch.compression:
+            raise TooLarge
+        found = first_record(batch, wanted, log.start_offset, limit)
+        if found is not None:
+            return found
+    return None
+
+
+def _wanted(partition: Partition, timestamp: int, is_committed: bool) -> tuple[int | None, int]:
+    """The timestamp to look for, and the offset below which."""
+    if timestamp == MAX_TIMESTAMP:
+        return partition.log.largest_timestamp(), NO_LIMIT
+    return timestamp, _end(partition, is_committed)
+
+
+def _end(partition: Partition, is_committed: bool) -> int:
+    return partition.last_stable_offset if is_committed else partition.high_watermark
+
+
+def _list(
+    ctx: Context, request: ListOffsetsRequest, version: int, known: Found
+) -> ListOffsetsResponse:
     is_committed = request.isolation_level == READ_COMMITTED
     seen: set[tuple[str, int]] = set()
     response = ListOffsetsResponse()
@@ -56,13 +140,15 @@ def handle(ctx: Context, request: ListOffsetsRequest, version: int) -> ListOffse
             if key in seen:
                 answer = _failed(asked, ErrorCode.INVALID_REQUEST)
             else:
-                answer = _answer(ctx, topic.name, asked, version, is_committed)
+                answer = _answer(ctx, topic.name, asked, version, is_committed, known)
             seen.add(key)
             result.partitions.append(answer)
     return response
 
 
-def _answer(ctx: Context, topic: str, asked: Asked, version: int, is_committed: bool) -> Answer:
+def _answer(
+    ctx: Context, topic: str, asked: Asked, version: int, is_committed: bool, known: Found
+) -> Answer:
     if not ctx.may("DESCRIBE", "TOPIC", topic):
         return _failed(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if asked.timestamp < 0 and version < SINCE.get(asked.timestamp, version + 1):
@@ -74,7 +160,7 @@ def _answer(ctx: Context, topic: str, asked: Asked, version: int, is_committed: 
     if refused is not None:
         return _failed(asked, refused.error)
     try:
-        found = find_offset(partition, asked.timestamp, is_committed)
+        found = find_offset(partition, asked.timestamp, is_committed, known)
     except StorageError:
         return _failed(asked, ErrorCode.KAFKA_STORAGE_ERROR)
     answer = Answer(
@@ -85,21 +171,23 @@ def _answer(ctx: Context, topic: str, asked: Asked, version: int, is_committed: 
     return answer
 
 
-def find_offset(partition: Partition, timestamp: int, is_committed: bool) -> TimestampOffset:
+def find_offset(
+    partition: Partition, timestamp: int, is_committed: bool, known: Found
+) -> TimestampOffset:
     if partition.log.offline is not None:
         raise partition.log.offline
-    end = partition.last_stable_offset if is_committed else partition.high_watermark
+    end = _end(partition, is_committed)
     if timestamp == LATEST:
         return TimestampOffset(-1, end, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = partition.log.start_offset
         return TimestampOffset(-1, start, _epoch_at(partition, start))
-    if timestamp == MAX_TIMESTAMP:
-        found = partition.log.max_timestamp()
-    elif timestamp < 0:
+    if timestamp < 0 and timestamp != MAX_TIMESTAMP:
         return NOTHING
+    if partition in known:
+        found = known[partition]
     else:
-        found = partition.log.offset_for_timestamp(timestamp, end)
+        found = _search_now(partition, timestamp, is_committed)
     return found if found is not None and found.offset < end else NOTHING
 
 

@@ -1,6 +1,6 @@
 """SyncGroup: the leader brings the assignment of a classic group, the others come for their share.
 
-Who may: READ on the GROUP. Answers when the leader has spoken and its word is durable.
+Who may: READ on the GROUP. Answers when the leader has sent the assignment and it is durable.
 Versions 0-5: 3 static members, 5 protocol type and name, which then are mandatory (KIP-559).
 Not here: the states: `core/groups/classic/life`.
 """

@@ -38,7 +38,7 @@ TopicResult = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 PartitionResult = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
 Holder = tuple[str, int, int]
 Outcome = ErrorCode | Mapping[TopicPartition, ErrorCode]
-"""What all partitions hear, or each of them."""
+"""The error of all partitions, or of each of them."""
 Answer = Reply | PartitionErrors
 """Of the coordinator, or as it would give it if it had to be asked."""
 

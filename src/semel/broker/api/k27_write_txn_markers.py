@@ -71,12 +71,12 @@ def _write(
         marker.coordinator_epoch,
         marker.transaction_version,
     )
-    nobody = _nobodys(marker)
+    refused = _without_producer(marker)
     for topic in marker.topics:
         topic_result = TopicResult(name=topic.name)
         result.topics.append(topic_result)
         for index in topic.partition_indexes:
-            written = nobody or ctx.transactions.markers.append_here(topic.name, index, fields)
+            written = refused or ctx.transactions.markers.append_here(topic.name, index, fields)
             error = written.error if isinstance(written, Refusal) else ErrorCode.NONE
             partition_result = PartitionResult(partition_index=index, error_code=error)
             topic_result.partitions.append(partition_result)
@@ -85,7 +85,7 @@ def _write(
                 yield partition_result, written
 
 
-def _nobodys(marker: Marker) -> Refusal | None:
+def _without_producer(marker: Marker) -> Refusal | None:
     """A marker of no producer (Kafka: UNKNOWN_SERVER_ERROR): no batch may be written so."""
     if marker.producer_id < 0:
         return Refusal(

@@ -58,8 +58,8 @@ class Topic:
 
 
 class CatalogListener(Protocol):
-    """Hears of changes in the same turn of the loop, after they are durable. What there was before
-    it began to listen it reads from `catalog.topics`."""
+    """Is told of changes in the same turn of the loop, after they are durable. What there was
+    before it was added it reads from `catalog.topics`."""
 
     def topic_created(self, topic: Topic) -> None: ...
     def partitions_added(self, topic: Topic, first: int) -> None: ...

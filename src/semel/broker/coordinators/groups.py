@@ -141,7 +141,7 @@ class Groups:
         """The reply, or a future of it."""
         shard = self.shard_of(group_id)
         if self._joining and self._joining.has(group_id, getattr(command, "member_id", "")):
-            self._joining.finish()  # it goes on before it was answered: first things first
+            self._joining.finish()  # it sends more before it was answered: decide the join first
         reply = shard.submit(command, guard)
         self._arm(shard)
         return reply
@@ -264,7 +264,7 @@ class Groups:
             try:
                 matches = compile_regex(regex).fullmatch
             except RequestRefused:
-                continue  # from a log written by somebody more generous
+                continue  # from a log whose writer allowed it
             resolved.append((regex, frozenset(name for name in visible if matches(name))))
         shard.submit(RegexesResolved(order.group_id, tuple(resolved), self._topics.version))
 

@@ -1,4 +1,4 @@
-"""Runs a machine over one partition of an internal topic: decide, append, apply, and then speak.
+"""Runs a machine over one partition of an internal topic: decide, append, apply, and then answer.
 
     reply = shard.submit(command)        # the reply, or a future of it
 
@@ -50,8 +50,8 @@ R = TypeVar("R")
 class Shard(Generic[M]):
     """One machine with its log, while this broker leads the partition.
 
-    `run` carries out one effect; `observe` hears of every record as it is applied, but not of those
-    replayed from the log; `failed` is told once when the log can no longer be written.
+    `run` carries out one effect; `observe` is given every record as it is applied, but not those
+    replayed from the log; `failed` is called once when the log can no longer be written.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Shard(Generic[M]):
         self.partition = partition
         self.machine: M | None = None
         self.error = ErrorCode.NOT_COORDINATOR
-        """What a command hears while there is no machine."""
+        """What a command is answered while there is no machine."""
         self._new_machine = new_machine
         self._codec = codec
         self._now_ms = now_ms
@@ -181,7 +181,7 @@ class Shard(Generic[M]):
     # Coming and going
 
     def load(self) -> None:
-        """Replay the whole log, and carry out what a crash may have swallowed."""
+        """Replay the whole log, and carry out the effects that a crash may have prevented."""
         for _ in self.load_steps():
             pass
 
@@ -198,7 +198,7 @@ class Shard(Generic[M]):
         self._run(Decision(effects=machine.resume()))
 
     def unload(self) -> None:
-        """Forget the machine. All that waits hears NOT_COORDINATOR, and so does what comes."""
+        """Forget the machine. All that waits is answered NOT_COORDINATOR, and so is what comes."""
         self.machine, self.error = None, ErrorCode.NOT_COORDINATOR
         self._put_off.clear()
         waiting, self._waiting = self._waiting, deque()

@@ -30,7 +30,7 @@ class Timeline:
         # Records are immutable and shared with the coordinator: noting one costs a pointer.
         self._records: deque[Transaction] = deque(maxlen=moves_kept)
         self.note: Callable[[Transaction], None] = self._records.append
-        """Hear of a move."""
+        """Note a move."""
         self._causes: OrderedDict[tuple[int, int], str] = OrderedDict()
         self._causes_kept = causes_kept
 

@@ -122,25 +122,6 @@ class Transactions:
         txn = machine.transactions.get(transactional_id)
         return includes(txn, producer_id, epoch, partition)
 
-    def ask(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        epoch: int,
-        partitions: Iterable[TopicPartition],
-        add: bool,
-    ) -> NowOrLater[Errors]:
-        """Whether partitions are in the open transaction; with `add` they are put there (KIP-890).
-
-        The coordinator's own codes by partition, or a future of them.
-        """
-        wanted = frozenset(partitions)
-        if add:
-            command = AddPartitions(transactional_id, producer_id, epoch, wanted, TV_2)
-            return when(self.submit(command), lambda reply: dict.fromkeys(wanted, reply.error))
-        question = VerifyPartitions(transactional_id, producer_id, epoch, wanted)
-        return when(self.shard_of(transactional_id).submit(question), _by_partition)
-
     def verify(
         self,
         transactional_id: str,
@@ -151,12 +132,30 @@ class Transactions:
         version: int,
         add: bool,
     ) -> NowOrLater[Errors]:
-        """The same for Produce: the codes are those its client understands. What would only be
+        """Whether partitions are in the open transaction; with `add` they are put there (KIP-890).
+
+        The codes are those that clients of this `version` of Produce understand. What would only be
         checked is taken on trust where verification is switched off (as Kafka's ReplicaManager)."""
         if not add and not self.broker.settings["transaction.partition.verification.enable"]:
             return {}
-        asked = self.ask(transactional_id, producer_id, producer_epoch, partitions, add)
+        asked = self._ask(transactional_id, producer_id, producer_epoch, partitions, add)
         return when(asked, lambda errors: for_produce(errors, version))
+
+    def _ask(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Iterable[TopicPartition],
+        add: bool,
+    ) -> NowOrLater[Errors]:
+        """The coordinator's own codes by partition."""
+        wanted = frozenset(partitions)
+        if add:
+            command = AddPartitions(transactional_id, producer_id, epoch, wanted, TV_2)
+            return when(self.submit(command), lambda reply: dict.fromkeys(wanted, reply.error))
+        question = VerifyPartitions(transactional_id, producer_id, epoch, wanted)
+        return when(self.shard_of(transactional_id).submit(question), _by_partition)
 
     def shard_of(self, transactional_id: str) -> TransactionShard:
         shards = self.shards or self._make_topic()
@@ -164,7 +163,7 @@ class Transactions:
         return shard if shard.machine is not None else self._loader.loaded(shard)
 
     def why(self, error: ErrorCode, producer_id: int, epoch: int) -> str:
-        """Why a producer hears this error, if it was fenced by force; "" otherwise."""
+        """Why a producer gets this error, if it was fenced by force; "" otherwise."""
         if error is ErrorCode.NONE:
             return ""
         return self.timeline.why(producer_id, epoch) or ""

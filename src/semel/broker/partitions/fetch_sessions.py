@@ -2,7 +2,7 @@
 
 A session holds the partitions of its client. An incremental request names only what changed; an
 incremental answer holds only partitions with something new. Sessions are few and bounded: the least
-recently used one goes when a new one needs its place, but not while it is in lively use.
+recently used one goes when a new one needs its place, but not while it is in use.
 """
 
 from __future__ import annotations

@@ -207,7 +207,7 @@ def _diverges(partition: Partition, wanted: CachedPartition, data: PartitionData
 
 
 def _is_news(fetch: Fetch, wanted: CachedPartition, data: PartitionData) -> bool:
-    """Whether a session's client must hear of this (CachedPartition.maybeUpdateResponseData)."""
+    """Whether a session's client must be told (CachedPartition.maybeUpdateResponseData)."""
     is_news = (
         not fetch.is_incremental
         or len(data.records) > 0

@@ -1,8 +1,7 @@
 """One partition at work: its log, what is known of its producers, and who waits for its next batch.
 
 An append is judged (`core/partition`), given its offset in place, written as it came, and applied.
-Nothing here looks at a record, unless the topic is compacted (every record needs a key) or asks for
-another compression than the producer chose.
+Nothing here looks at a record: batches that must be opened are, before, by `opening`.
 """
 
 from __future__ import annotations
@@ -14,9 +13,18 @@ from typing import NamedTuple, Protocol
 
 from semel.broker.catalog.catalog import Topic
 from semel.broker.partitions.loading import load_state, write_snapshot
-from semel.broker.partitions.recoding import Recoding
+from semel.broker.partitions.opening import (
+    MOST_BYTES,
+    OPENS,
+    SMALL_BODY,
+    Opened,
+    Recoding,
+    is_small,
+    too_many,
+    unreadable,
+)
 from semel.core.machine import LogEntry
-from semel.core.partition.admission import BatchLimits, Refusal, refusal
+from semel.core.partition.admission import COMPRESSION, BatchLimits, Refusal, refusal
 from semel.core.partition.producers import Duplicate
 from semel.core.partition.snapshots import encode_aborted
 from semel.core.partition.state import PartitionState
@@ -33,7 +41,7 @@ from semel.wire.batches import (
     stamp_append_time,
     verify_crc,
 )
-from semel.wire.errors import ErrorCode
+from semel.wire.errors import ErrorCode, ProtocolError
 
 logger = logging.getLogger("semel.partition")
 
@@ -65,12 +73,12 @@ class Partition:
         "_limits",
         "_now_ms",
         "_recoding",
-        "_takes_as_it_comes",
         "_wake",
         "high_watermark",
         "index",
         "is_deleted",
         "log",
+        "opens",
         "snapshot_offset",
         "state",
         "topic",
@@ -116,7 +124,7 @@ class Partition:
             timestamp_after_max_ms=config["message.timestamp.after.max.ms"],
         )
         self._recoding = Recoding.of(config)
-        self._takes_as_it_comes = not (self._recoding.wants_any or self._limits.log_append_time)
+        self.opens = OPENS if self._recoding.wants_any else 0
 
     def reopen(self, log: Log, durable_to: int | None) -> None:
         """Back from a failed disk: everything is read again from what the log really holds. What
@@ -148,9 +156,34 @@ class Partition:
 
     # Appending
 
+    def opened_at_once(self, batch: BatchHeader, now_ms: int) -> Opened | None:
+        """As `opened` says, or None if that would take long."""
+        if not batch.attributes & COMPRESSION and not self.opens:
+            return batch
+        if not is_small(batch):
+            return None
+        try:
+            return self._open_batch(batch, now_ms, SMALL_BODY)
+        except ProtocolError:  # perhaps only of the smaller limit
+            return None
+
+    def opened(self, batch: BatchHeader, now_ms: int) -> Opened:
+        """A client's batch as the topic stores it, after a look inside, or why it is refused. What
+        the header alone speaks against is left for `append` to say. Touches no state: it may run in
+        a thread."""
+        try:
+            return self._open_batch(batch, now_ms, MOST_BYTES)
+        except ProtocolError as problem:
+            return unreadable(problem)
+
+    def _open_batch(self, batch: BatchHeader, now_ms: int, limit: int) -> Opened:
+        if refusal(batch, self._limits, now_ms) is not None or not verify_crc(batch):
+            return batch
+        return too_many(batch) or self._recoding.apply(batch, self._limits, now_ms, self, limit)
+
     def append(self, batch: BatchHeader, guard: Guard | None = None) -> Appended | Refusal:
-        """A client's batch. `guard` is what `state.ask_verification` gave, once the transaction's
-        coordinator agreed."""
+        """A client's batch, `opened` if it had to be. `guard` is what `state.ask_verification`
+        gave, once the transaction's coordinator agreed."""
         if self.log.offline is not None:
             return self._storage_refusal()
         if not verify_crc(batch):
@@ -159,21 +192,10 @@ class Partition:
         verdict = refusal(batch, self._limits, now_ms) or self.state.look_batch(batch, guard)
         if verdict is not None:
             return self._answer_without_append(verdict, batch, now_ms)
-        if self._takes_as_it_comes:
-            return self._write(batch, NO_TIMESTAMP, now_ms)
-        return self._append_changed(batch, now_ms)
-
-    def _append_changed(self, batch: BatchHeader, now_ms: int) -> Appended | Refusal:
-        if self._recoding.wants(batch):
-            recoded = self._recoding.apply(batch, self._limits, now_ms, self)
-            if isinstance(recoded, Refusal):
-                return recoded
-            batch = recoded
-        append_time_ms = NO_TIMESTAMP
         if self._limits.log_append_time:
-            append_time_ms = now_ms
             stamp_append_time(batch, now_ms)
-        return self._write(batch, append_time_ms, now_ms)
+            return self._write(batch, now_ms, now_ms)
+        return self._write(batch, NO_TIMESTAMP, now_ms)
 
     def _answer_without_append(
         self, verdict: Duplicate | Refusal, batch: BatchHeader, now_ms: int

@@ -1,15 +1,8 @@
 """All partitions of this broker: opened at start, made and dropped as the catalog says.
 
-Transactional batches are appended only inside a transaction that its coordinator knows (KIP-890).
-Produce asks through `broker.transactions`, which keeps this small interface:
-
-    verify(transactional_id, producer_id, producer_epoch, partitions, version, add) ->
-        {(topic, partition): ErrorCode} or an awaitable of it
-
-`partitions` are (topic, partition) pairs, `version` is that of the Produce request. Without `add`
-(below Produce v12) the answer says whether the partitions are in the ongoing transaction; with it
-they are added to it first. The codes are those the client shall see. Meanwhile each partition holds
-a guard (`partition.state.ask_verification`), which the append must bring back.
+Transactional batches are appended only inside a transaction that its coordinator knows (KIP-890):
+Produce asks `broker.transactions.verify`. Meanwhile each partition holds a guard
+(`partition.state.ask_verification`), which the append must bring back.
 """
 
 from __future__ import annotations
@@ -25,6 +18,7 @@ from semel.broker.catalog.catalog import Topic
 from semel.broker.partitions.fetch_sessions import FetchSessions
 from semel.broker.partitions.housekeeping import Housekeeping
 from semel.broker.partitions.log_settings import log_config
+from semel.broker.partitions.opening import Opener
 from semel.broker.partitions.partition import Partition
 from semel.core.transactions.producer_ids import ProducerIds
 from semel.store.directory import DiskStore
@@ -41,7 +35,7 @@ MADE_AT_ONCE = 100
 UNMADE: Any = None
 
 
-class StandIn(MemoryLog):
+class UnavailableLog(MemoryLog):
     """In place of a log that the disk would not give us: it refuses everything."""
 
 
@@ -77,6 +71,7 @@ class Partitions:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.store = self.new_store()
+        self.opener = Opener()
         self.sessions = FetchSessions(broker.settings["max.incremental.fetch.session.cache.slots"])
         self.producer_ids = ProducerIds(broker.catalog.allocate_producer_ids)
         self._by_topic: dict[str, list[Partition]] = {}
@@ -106,6 +101,7 @@ class Partitions:
         self.housekeeping.stop()
         for partition in self:
             partition.snapshot()
+        self.opener.close()
         self.store.close()
 
     # Finding
@@ -172,9 +168,9 @@ class Partitions:
     def reopen(self, partition: Partition) -> None:
         """Bring back a partition whose disk failed, if the disk is better now."""
         topic = partition.topic
-        is_stand_in = isinstance(partition.log, StandIn)
+        is_unavailable = isinstance(partition.log, UnavailableLog)
         log = self._find_log(topic, partition.index)
-        partition.reopen(log, None if is_stand_in else partition.high_watermark)
+        partition.reopen(log, None if is_unavailable else partition.high_watermark)
         logger.warning("back online", extra={"partition": partition})
 
     def _open_log(self, topic: Topic, index: int) -> Log:
@@ -183,9 +179,9 @@ class Partitions:
             return self._find_log(topic, index)
         except StorageError as problem:
             logger.error("a partition is offline", extra={"why": str(problem)})
-            stand_in = StandIn(topic.name, index, topic.id, log_config(topic.config))
-            stand_in.fail(problem)
-            return stand_in
+            unavailable = UnavailableLog(topic.name, index, topic.id, log_config(topic.config))
+            unavailable.fail(problem)
+            return unavailable
 
     def _find_log(self, topic: Topic, index: int) -> Log:
         """The log on disk, or a new one."""

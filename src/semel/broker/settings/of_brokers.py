@@ -1,8 +1,8 @@
 """The settings of a broker: Kafka 4.3.1's names, ranges and (but where said) defaults, and a few of our own.
 
 Only settings that this broker obeys, or that Kafka's tools ask for, are here. Defaults that
-differ from Kafka's say so: one node cannot replicate three times, and nobody wants to wait for
-absent members.
+differ from Kafka's say so: one node cannot replicate three times, and a group should not wait
+for members that do not come.
 """
 
 # ruff: noqa: E501  (a table reads best with a row on a line)

@@ -34,7 +34,7 @@ class Blocking:
         self.close()
 
 
-class OnItsWay(Awaitable[T_co], Protocol[T_co]):
+class AsyncDelivery(Awaitable[T_co], Protocol[T_co]):
     """A delivery of the asyncio client."""
 
     def done(self) -> bool: ...
@@ -47,7 +47,7 @@ class Delivery(Generic[T]):
     in a transaction makes the commit impossible.
     """
 
-    def __init__(self, delivery: OnItsWay[T]) -> None:
+    def __init__(self, delivery: AsyncDelivery[T]) -> None:
         self._delivery = delivery
 
     def done(self) -> bool:

@@ -1,4 +1,4 @@
-"""A member of a classic group: it joins, one member divides the partitions, all keep beating."""
+"""A member of a classic group: it joins, one member divides the partitions, all send heartbeats."""
 
 import asyncio
 import random
@@ -49,7 +49,7 @@ class ClassicGroupClient(GroupClient):
         self._held: Partitions = frozenset()  # what the consumer reads at the moment
         self._divided: dict[str, int] = {}  # as leader: the partition counts it went by
         self._looked_at: float | None = None  # the metadata that was compared with them
-        self._heart: asyncio.Task[None] | None = None
+        self._heartbeats: asyncio.Task[None] | None = None
         self._joining: asyncio.Task[None] | None = None
 
     @property
@@ -76,13 +76,13 @@ class ClassicGroupClient(GroupClient):
         self._look_at_topics()
         while membership.wants_to_join or self._joining is not None:
             if self._joining is None:
-                await self._stop_heart()
-                await self._let_go(listeners)
+                await self._stop_heartbeats()
+                await self._give_up_partitions(listeners)
                 self._joining = self._loop.create_task(self._join())
             remaining_s = deadline.remaining_ms(self.cluster.now_ms()) / 1000
             joined, _ = await asyncio.wait({self._joining}, timeout=remaining_s)
             if not joined:
-                return False  # it goes on behind the application's back
+                return False  # it goes on while the application does something else
             task, self._joining = self._joining, None
             task.result()
             after = membership.assigned
@@ -94,7 +94,7 @@ class ClassicGroupClient(GroupClient):
             await listeners.assigned(after)
         return True
 
-    async def _let_go(self, listeners: Listeners) -> None:
+    async def _give_up_partitions(self, listeners: Listeners) -> None:
         """Before a rebalance: all of it, unless every strategy leaves members what they have."""
         membership = self.membership
         expelled = membership.generation < 0
@@ -123,7 +123,7 @@ class ClassicGroupClient(GroupClient):
             if following in (Next.WAIT, Next.FIND):
                 attempt += 1
                 await asyncio.sleep(self.cluster.backoff.delay_ms(attempt, random.random()) / 1000)
-        self._heart = self._loop.create_task(self._beat())
+        self._heartbeats = self._loop.create_task(self._send_heartbeats())
 
     async def _join_and_sync(self) -> Next:
         membership = self.membership
@@ -161,7 +161,7 @@ class ClassicGroupClient(GroupClient):
 
     # Staying and leaving
 
-    async def _beat(self) -> None:
+    async def _send_heartbeats(self) -> None:
         """Runs beside the application; whatever it learns takes effect in the next poll.
 
         Also while the group waits for this member to join again: an application that is busy is
@@ -172,7 +172,7 @@ class ClassicGroupClient(GroupClient):
             await asyncio.sleep(self.settings.heartbeat_interval_ms / 1000)
             if self._idle_ms() > self.settings.max_poll_interval_ms:
                 # The application is stuck: let the others have its partitions.
-                await self._say_goodbye()
+                await self._send_leave()
                 membership.reset()
                 break
             try:
@@ -197,11 +197,11 @@ class ClassicGroupClient(GroupClient):
                 self.on_news()
         self.on_news()
 
-    async def _stop_heart(self) -> None:
-        if self._heart is not None:
-            self._heart.cancel()
-            await asyncio.gather(self._heart, return_exceptions=True)
-            self._heart = None
+    async def _stop_heartbeats(self) -> None:
+        if self._heartbeats is not None:
+            self._heartbeats.cancel()
+            await asyncio.gather(self._heartbeats, return_exceptions=True)
+            self._heartbeats = None
 
     async def leave(self) -> None:
         """Static members keep their place until their session ends."""
@@ -209,14 +209,14 @@ class ClassicGroupClient(GroupClient):
             self._joining.cancel()
             await asyncio.gather(self._joining, return_exceptions=True)
             self._joining = None
-        await self._stop_heart()
-        await self._say_goodbye()
+        await self._stop_heartbeats()
+        await self._send_leave()
         self.membership.reset()
         self._held = frozenset()
         self._metadata = GroupMetadata(self.group_id)
         self.life += 1
 
-    async def _say_goodbye(self) -> None:
+    async def _send_leave(self) -> None:
         membership = self.membership
         if not membership.member_id or self.settings.group_instance_id:
             return

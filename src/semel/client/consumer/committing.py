@@ -48,7 +48,7 @@ class Committing:
             with suppress(SemelError):  # the next commit covers it; the rest is read again
                 await self.commit(offsets, self._cluster.deadline(_QUIET_MS))
 
-    def look_after(self) -> None:
+    def start_what_is_due(self) -> None:
         """Starts a commit in the background, if it is time for one; never waits."""
         if not self._settings.enable_auto_commit:
             return

@@ -249,7 +249,7 @@ class Consumer(Inquiries[K, V], Lifetime):
         while True:
             ready = await self._in_group(deadline)
             if ready:
-                self._look_after()
+                self._start_background_work()
             taken = take() if ready else []
             if ready:
                 self._fetcher.send_fetches()
@@ -279,11 +279,11 @@ class Consumer(Inquiries[K, V], Lifetime):
         self._group.last_poll = asyncio.get_running_loop().time()
         return await self._group.ensure_joined(self._listeners, deadline)
 
-    def _look_after(self) -> None:
+    def _start_background_work(self) -> None:
         """What has to be done beside reading; none of it keeps a poll beyond its time."""
         if self._committing is not None:
-            self._committing.look_after()
-        self._positions.look_after()
+            self._committing.start_what_is_due()
+        self._positions.start_what_is_due()
         if self._cluster.metadata.needs_refresh(self._cluster.now_ms()):
             self._cluster.wanted_topics.update(p.topic for p in self._states)
             self._fetcher.refresh()

@@ -1,7 +1,8 @@
-"""A member of a consumer group of the newer protocol (KIP-848): heartbeats say and bring all.
+"""A member of a consumer group of the newer protocol (KIP-848): heartbeats carry everything.
 
-One task beats, whatever the application does. What the broker wants is carried out in `poll`, where
-the application's listeners may run; the heartbeat after that tells the broker that it is done.
+One task sends heartbeats, whatever the application does. What the broker wants is carried out in
+`poll`, where the application's listeners may run; the heartbeat after that tells the broker that it
+is done.
 """
 
 import asyncio
@@ -48,8 +49,8 @@ class ConsumerGroupClient(GroupClient):
             member_id,
         )
         self._held: dict[TopicIdPartition, TopicPartition] = {}  # what the consumer reads
-        self._heart: asyncio.Task[None] | None = None
-        self._wake = asyncio.Event()  # the heart need not wait for its time
+        self._heartbeats: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()  # the next heartbeat need not wait for its time
         self._news = asyncio.Event()  # the phase or the target may have changed
         self._next_beat = 0.0
         self._next_naming = 0.0
@@ -72,11 +73,11 @@ class ConsumerGroupClient(GroupClient):
         membership = self.membership
         if membership.phase is Phase.LEFT:
             membership.dropped()
-        if self._heart is None:
-            self._heart = self._loop.create_task(self._beat())
+        if self._heartbeats is None:
+            self._heartbeats = self._loop.create_task(self._send_heartbeats())
         while membership.phase is not Phase.LEFT:
-            if self._heart.done():
-                self._heart.result()  # it never ends by itself: say why it did
+            if self._heartbeats.done():
+                self._heartbeats.result()  # it never ends by itself: say why it did
             if membership.phase is Phase.EXPELLED:
                 await self._drop(listeners)
             plan = membership.plan
@@ -147,13 +148,13 @@ class ConsumerGroupClient(GroupClient):
 
     # Heartbeats
 
-    async def _beat(self) -> None:
+    async def _send_heartbeats(self) -> None:
         attempt = 0
         while True:
             await self._until_due()
             if self._idle_ms() >= self.settings.max_poll_interval_ms:
                 # The application is stuck: let the others have its partitions.
-                await self._say_goodbye()
+                await self._send_leave()
                 self.membership.expelled()
                 continue
             following = await self._heartbeat()
@@ -221,18 +222,18 @@ class ConsumerGroupClient(GroupClient):
 
     async def leave(self) -> None:
         """Static members keep their place until their session ends."""
-        if self._heart is not None:
-            self._heart.cancel()
-            await asyncio.gather(self._heart, return_exceptions=True)
-            self._heart = None
-        await self._say_goodbye()
+        if self._heartbeats is not None:
+            self._heartbeats.cancel()
+            await asyncio.gather(self._heartbeats, return_exceptions=True)
+            self._heartbeats = None
+        await self._send_leave()
         if self.membership.phase is not Phase.LEFT:
             self.membership.left()
         self._held = {}
         self.life += 1
 
-    async def _say_goodbye(self) -> None:
-        request = self.membership.farewell()
+    async def _send_leave(self) -> None:
+        request = self.membership.leave_request()
         if request is not None:
             with suppress(SemelError):  # the session timeout does the same, later
                 await self._ask(request, self.cluster.deadline(2_000))

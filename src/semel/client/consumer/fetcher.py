@@ -11,12 +11,12 @@ from semel.client.consumer.records import ConsumerRecord, Deserializers
 from semel.client.errors import error_for
 from semel.client.machines.fetching import (
     Aborted,
+    FetchErrorAction,
     FetchSession,
     PartitionFetch,
-    Remedy,
     TopicPartitionState,
+    action_for,
     end_of,
-    remedy_for,
     visible_batches,
 )
 from semel.client.machines.types import Node, TopicPartition
@@ -371,7 +371,7 @@ class Fetcher:
         if code is not ErrorCode.NONE:
             self._meter.errors[code.name] += 1
             session.restart()
-            if remedy_for(code) == Remedy.REFRESH:
+            if action_for(code) == FetchErrorAction.REFRESH:
                 self.cluster.metadata.expire()
                 self.refresh()
             elif not code.retriable:
@@ -418,18 +418,18 @@ class Fetcher:
         self._fetched.append(_Fetched(state.partition, state.position, batches, end))
 
     def _refused(self, state: TopicPartitionState, code: ErrorCode) -> None:
-        remedy = remedy_for(code)
-        if remedy == Remedy.RESET:
+        action = action_for(code)
+        if action == FetchErrorAction.RESET:
             try:
                 self._on_lost_position(state)
             except SemelError as error:
                 self._fail(error)
-        elif remedy == Remedy.REFRESH:
+        elif action == FetchErrorAction.REFRESH:
             self.cluster.metadata.expire()
             self.refresh()
-        elif remedy == Remedy.RAISE:
+        elif action == FetchErrorAction.RAISE:
             self._fail(error_for(code, f"{state.partition} cannot be fetched"))
-        if remedy in (Remedy.REFRESH, Remedy.AGAIN):
+        if action in (FetchErrorAction.REFRESH, FetchErrorAction.AGAIN):
             self._pause_fetching()
 
     def _fail(self, error: SemelError) -> None:

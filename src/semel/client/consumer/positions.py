@@ -56,18 +56,20 @@ class Positions:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def look_after(self) -> None:
+    def start_what_is_due(self) -> None:
         """Starts what is to be done about positions, beside the application; never waits."""
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        if self._task is None and any(self._needs_care(state) for state in self.states.values()):
-            self._task = self._loop.create_task(self._care())
+        if self._task is None and any(
+            self._is_unknown_or_unchecked(state) for state in self.states.values()
+        ):
+            self._task = self._loop.create_task(self._find_and_check())
 
     async def settle(self, partition: TopicPartition, deadline: Deadline) -> None:
         """Waits until the partition has a position."""
         while (state := self.states.get(partition)) is not None and state.position < 0:
-            self.look_after()
+            self.start_what_is_due()
             if self._task is None:
                 return
             remaining_s = deadline.remaining_ms(self.cluster.now_ms()) / 1000
@@ -89,10 +91,10 @@ class Positions:
     def is_doubtful(self, state: TopicPartitionState) -> bool:
         return state.is_doubtful(self.cluster.metadata.leader_epoch(state.partition))
 
-    def _needs_care(self, state: TopicPartitionState) -> bool:
+    def _is_unknown_or_unchecked(self, state: TopicPartitionState) -> bool:
         return state.position < 0 or self.is_doubtful(state)
 
-    async def _care(self) -> None:
+    async def _find_and_check(self) -> None:
         try:
             await self._start_from_committed()
             await self._reset()

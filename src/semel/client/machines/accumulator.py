@@ -230,7 +230,7 @@ class Accumulator:
     # Sending
 
     def sendable(self, now_ms: float) -> Iterator[PartitionQueue]:
-        """The partitions that have a batch to send now; `take` has the last word."""
+        """The partitions that may have a batch to send now; `take` decides."""
         for queue in self._active.values():
             if queue.waiting:
                 if queue.waiting[0].not_before_ms <= now_ms:

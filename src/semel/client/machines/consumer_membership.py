@@ -81,14 +81,16 @@ class _Facts(NamedTuple):
 class ConsumerMembership:
     def __init__(self, settings: MemberSettings, member_id: str) -> None:
         self.settings = settings
-        self.member_id = member_id  # made by the client (KIP-1082): a lost answer makes no ghosts
+        self.member_id = (
+            member_id  # made by the client (KIP-1082): a lost answer makes no second member
+        )
         self.epoch = JOIN_EPOCH
         self.phase = Phase.JOINING
         self.owned = NOTHING
         self.target = NOTHING
         self.interval_ms = FIRST_INTERVAL_MS
         # Under which epoch positions are held. It outlives the membership: a member that was
-        # expelled and let in again must not commit what it read in its former life.
+        # expelled and let in again must not commit what it read before that.
         self.metadata = GroupMetadata(settings.group_id)
         self._subscription = Subscription()
         self._saying: _Facts | None = None  # in the heartbeat under way
@@ -135,7 +137,7 @@ class ConsumerMembership:
 
     def answered(self, answer: ConsumerGroupHeartbeatResponse) -> Next:
         if self._saying is None or self.phase not in (Phase.JOINING, Phase.MEMBER):
-            return Next.GO_ON  # asked in a former life: it left or was expelled meanwhile
+            return Next.GO_ON  # asked before it left or was expelled
         code = E.of(answer.error_code)
         if code is not E.NONE:
             return self.refused(code)
@@ -215,7 +217,7 @@ class ConsumerMembership:
         self._move(Phase.LEFT)
         self.metadata = GroupMetadata(self.settings.group_id)
 
-    def farewell(self) -> ConsumerGroupHeartbeatRequest | None:
+    def leave_request(self) -> ConsumerGroupHeartbeatRequest | None:
         """The last heartbeat, if the group may know of this member."""
         if self.phase not in (Phase.JOINING, Phase.MEMBER) or not self._has_asked:
             return None

@@ -116,7 +116,7 @@ def look_for_truncation(
     return None
 
 
-class Remedy:
+class FetchErrorAction:
     """What to do about an error in a fetch: the names say it."""
 
     REFRESH = "refresh the metadata"
@@ -125,10 +125,10 @@ class Remedy:
     RAISE = "tell the user"
 
 
-def remedy_for(code: ErrorCode) -> str:
+def action_for(code: ErrorCode) -> str:
     """Kafka's FetchCollector.handleInitializeErrors."""
     if code is E.OFFSET_OUT_OF_RANGE:
-        return Remedy.RESET
+        return FetchErrorAction.RESET
     if code in (
         E.NOT_LEADER_OR_FOLLOWER,
         E.REPLICA_NOT_AVAILABLE,
@@ -139,8 +139,12 @@ def remedy_for(code: ErrorCode) -> str:
         E.INCONSISTENT_TOPIC_ID,
         E.LEADER_NOT_AVAILABLE,
     ):
-        return Remedy.REFRESH
-    return Remedy.AGAIN if code.retriable or code is E.UNKNOWN_SERVER_ERROR else Remedy.RAISE
+        return FetchErrorAction.REFRESH
+    return (
+        FetchErrorAction.AGAIN
+        if code.retriable or code is E.UNKNOWN_SERVER_ERROR
+        else FetchErrorAction.RAISE
+    )
 
 
 class PartitionFetch(NamedTuple):

@@ -440,7 +440,7 @@ class Producer(Lifetime, Generic[K, V]):
                 await self.abort_transaction()
 
     async def _ended(self, pending: Pending, deadline: Deadline) -> None:
-        """Waits for the coordinator's word. Running out of time decides nothing."""
+        """Waits for the coordinator's answer. Running out of time decides nothing."""
         self._sender.wake()
         if not pending.settled and not await settled(pending, deadline):
             raise RetriableError(

@@ -405,7 +405,7 @@ class Sender:
         self, batch: ProducerBatch, code: ErrorCode, why: str, now_ms: float, base_offset: int = -1
     ) -> None:
         manager, accumulator = self.manager, self.accumulator
-        doomed = manager.state in (
+        aborting = manager.state in (
             State.ABORTING_TRANSACTION,
             State.ABORTABLE_ERROR,
             State.FATAL_ERROR,
@@ -417,7 +417,7 @@ class Sender:
             records=batch.count,
             transactional=manager.is_transactional,
             idempotent=self.idempotent,
-            expired=late or doomed,
+            expired=late or aborting,
         )
         self.meter.errors[code.name] += 1
         if code in STALE_METADATA:

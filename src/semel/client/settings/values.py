@@ -61,7 +61,7 @@ def _one_of_several(name: str, value: Any, kinds: tuple[Any, ...]) -> Any:
 
 
 def _chosen(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
-    """One of a few words, whatever the case of its letters; some brokers' tools shout them."""
+    """One of a few words, whatever the case of its letters; some tools write them in capitals."""
     word = str(value).lower()
     for each in allowed:
         if str(each).lower() == word:

@@ -130,5 +130,5 @@ def delete(draft: Draft, command: DeleteGroup) -> ErrorReply:
     if not group.is_empty:
         raise RequestRefused(ErrorCode.NON_EMPTY_GROUP)
     offsets.delete_all(draft, command.group_id)
-    migration.bury(draft, group)
+    migration.write_tombstones(draft, group)
     return ErrorReply()

@@ -1,4 +1,4 @@
-"""What a group coordinator is asked: one class per request, and what time and neighbours bring.
+"""What a group coordinator is asked: one class per request, and events of time and of the broker.
 
 `request_id` names a request that may be answered later (see `replies.LATER`). A machine rolls no
 dice, so new member ids come with the command as `fresh_member_id`.

@@ -136,8 +136,8 @@ def _join(draft: Draft, command: JoinGroup) -> JoinReply | Later:
             return mixed.join(draft, group, command)
         if command.member_id:
             raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID)
-        # Nobody is left who would mind: the group starts again as a classic one.
-        migration.bury_consumer(draft, group)
+        # It has no members left: the group starts again as a classic one.
+        migration.write_consumer_tombstones(draft, group)
         group = None
     return classic.join(draft, group, command)
 

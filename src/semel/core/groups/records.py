@@ -1,4 +1,4 @@
-"""What a group coordinator remembers: the nouns whose application is the only change of its state.
+"""The records of a group coordinator: applying one is the only way its state changes.
 
 Records come in two kinds. Those with bytes (see `encoding`) are the group's memory across restarts.
 The others (`ClassicGroupChanged` without `written`, and those under "in memory only") are applied

@@ -21,7 +21,7 @@ LATER = Later.LATER
 
 
 class RequestRefused(Exception):
-    """Raised inside a decision: nothing is changed, and the request hears this error."""
+    """Raised inside a decision: nothing is changed, and the request is answered with this error."""
 
     def __init__(self, error: ErrorCode, message: str | None = None) -> None:
         super().__init__(error, message)

@@ -1,4 +1,4 @@
-"""What compaction must know of transactions and producers: which batches are dead, which must stay.
+"""What compaction must know of transactions and producers: which batches may go, which must stay.
 
 The rules of Kafka's CleanedTransactionMetadata and LogCleaner: data of aborted transactions goes; a
 marker may go once no batch of its transaction is left; the last batch of a producer that may still

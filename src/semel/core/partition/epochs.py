@@ -34,7 +34,7 @@ def epoch_end(epochs: Sequence[tuple[int, int]], asked: int, log_end: int) -> Ep
 
 
 def epoch_refusal(asked: int, current: int) -> Refusal | None:
-    """What a client hears whose metadata is older or newer than ours (KIP-320)."""
+    """The error for a client whose metadata is older or newer than ours (KIP-320)."""
     if asked in (UNDEFINED, current):
         return None
     if asked < current:

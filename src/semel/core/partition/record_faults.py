@@ -1,7 +1,7 @@
 """Which records of an opened batch are at fault, in the words of Kafka's LogValidator (KIP-467).
 
 Clients fail the records that are named with what is said of them, and tell the others of the same
-batch that they were in bad company (librdkafka, Java's ProducerBatch).
+batch that they failed because of those (librdkafka, Java's ProducerBatch).
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,8 +11,8 @@ from semel.core.partition.admission import BatchLimits, RecordFault, Refusal
 from semel.wire.batches import NO_TIMESTAMP, Record
 from semel.wire.errors import ErrorCode
 
-#: No answer names more: ten times what librdkafka puts into a batch, and ten megabytes of answer.
-MOST_NAMED = 100_000
+#: No answer names more: as many as librdkafka puts into a batch, and a megabyte of answer.
+MOST_NAMED = 10_000
 
 
 def record_refusal(

@@ -86,7 +86,7 @@ class TransactionCommand(AnyCommand[AnyReply_co], Protocol[AnyReply_co]):
 
 
 class _Answered:
-    """A command that hears a `Reply`, also when there is no coordinator to decide it."""
+    """A command that is answered by a `Reply`, also when no coordinator can decide it."""
 
     __slots__ = ()
 

@@ -68,7 +68,7 @@ class Coordinator:
             self.open_ids.discard(transactional_id)
 
     def resume(self) -> tuple[WriteMarkers, ...]:
-        """The markers that a crash may have swallowed."""
+        """The markers that a crash may have prevented."""
         return tuple(markers_to_write(txn) for txn in self.transactions.values() if txn.prepared)
 
     def _init_producer_id(self, command: InitProducerId, now_ms: int) -> Decision:

@@ -153,7 +153,7 @@ def _end_again(txn: Transaction, command: EndTxn) -> Decision:
         return Decision(Reply(ErrorCode.INVALID_TXN_STATE))
     if txn.prepared:
         return Decision(Reply(ErrorCode.CONCURRENT_TRANSACTIONS))
-    return Decision(_welcome(txn))
+    return Decision(_owner_reply(txn))
 
 
 def _prepare_version_2(
@@ -177,9 +177,9 @@ def _prepare_version_2(
         client_version=TV_2,
         **changes,
     )
-    return Decision(reply or _welcome(prepared), (prepared,), (markers_to_write(prepared),))
+    return Decision(reply or _owner_reply(prepared), (prepared,), (markers_to_write(prepared),))
 
 
-def _welcome(txn: Transaction) -> Reply:
+def _owner_reply(txn: Transaction) -> Reply:
     producer_id, epoch = txn.owner
     return Reply(producer_id=producer_id, epoch=epoch)

@@ -30,8 +30,8 @@ def is_late(txn: Transaction, now_ms: int) -> bool:
 
 
 def forget_idle(transactions: Iterable[Transaction], expiration_ms: int, now_ms: int) -> Decision:
-    """Tombstones for ids unused for long. Never an open one, however old: that would be data loss
-    by housekeeping."""
+    """Tombstones for ids unused for long. Never an open one, however old: that would lose
+    data."""
     return Decision(
         records=tuple(
             txn.moved(DEAD, now_ms, partitions=NO_PARTITIONS)

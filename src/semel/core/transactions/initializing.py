@@ -37,7 +37,7 @@ def init_producer_id(
     if error is not None:
         return Decision(Reply(error))
     if txn is None:
-        return _welcome(_newborn(command, fresh_producer_id(), now_ms))
+        return _owner_decision(_new_transaction(command, fresh_producer_id(), now_ms))
     if _names_a_stranger(txn, command):
         return Decision(Reply(ErrorCode.PRODUCER_FENCED))
     if txn.prepared:
@@ -65,7 +65,7 @@ def _refusal(command: InitProducerId, rules: Rules) -> ErrorCode | None:
     return None
 
 
-def _newborn(command: InitProducerId, producer_id: int, now_ms: int) -> Transaction:
+def _new_transaction(command: InitProducerId, producer_id: int, now_ms: int) -> Transaction:
     return Transaction(
         command.transactional_id,
         producer_id,
@@ -154,7 +154,7 @@ def _over_an_idle_id(
         started_at_ms=-1,
         cause=txn.fenced(_takeover(command)) if named_epoch == NO_EPOCH else None,
     )
-    return _welcome(txn)
+    return _owner_decision(txn)
 
 
 def _timeout_ms(command: InitProducerId) -> int:
@@ -165,5 +165,5 @@ def _takeover(command: InitProducerId) -> str:
     return f"taken over by {command.who}" if command.who else "taken over by another producer"
 
 
-def _welcome(txn: Transaction) -> Decision:
+def _owner_decision(txn: Transaction) -> Decision:
     return Decision(Reply(producer_id=txn.producer_id, epoch=txn.epoch), (txn,))

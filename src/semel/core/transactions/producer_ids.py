@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 class ProducerIds:
     """`allocate` returns the next block of the cluster, already written down. A number therefore
-    never comes twice, whatever crashes; what is left of a block is then lost, and harms nobody."""
+    never comes twice, whatever crashes; the rest of a block is then unused, which does no harm."""
 
     def __init__(self, allocate: Callable[[], range]) -> None:
         self._allocate = allocate

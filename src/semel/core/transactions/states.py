@@ -48,7 +48,7 @@ MOVES: dict[TxnState, frozenset[TxnState]] = {
     PREPARE_ABORT: frozenset({COMPLETE_ABORT}),
     COMPLETE_COMMIT: _FROM_IDLE,
     COMPLETE_ABORT: _FROM_IDLE,
-    DEAD: frozenset(),  # written as a tombstone: the id is forgotten, and may be born again
+    DEAD: frozenset(),  # written as a tombstone: the id is forgotten, and may be used again
 }
 
 STATES_BY_NAME = {state.kafka_name: state for state in TxnState}

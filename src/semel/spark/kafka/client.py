@@ -144,8 +144,8 @@ class BlockingConnection:
 
     def _authenticate(self, credentials: Credentials) -> None:
         mechanism = credentials.mechanism
-        hello = self.call_version(SaslHandshakeRequest(mechanism=mechanism), 1)
-        check(hello.error_code, f"SASL handshake, offering {mechanism}")
+        handshake = self.call_version(SaslHandshakeRequest(mechanism=mechanism), 1)
+        check(handshake.error_code, f"SASL handshake, offering {mechanism}")
         exchange = credentials.exchange()
         message: bytes | None = exchange.first()
         while message is not None:

@@ -239,7 +239,7 @@ class Lender:
         patiently(attempt, f"writing to {topic}", _PATIENCE_S, self.cluster.forget_leaders)
 
     def commit_offsets(self, group: str, offsets: Mapping[Target, int]) -> None:
-        """The source's position, for the eyes of lag tools."""
+        """The source's position, so that tools can show its lag."""
         if not offsets:
             return
         if self.protocol == 1:
@@ -281,7 +281,7 @@ class Lender:
         patiently(attempt, f"committing offsets under {group!r}", _PATIENCE_S, lost)
 
     def refuse_live_group(self, group: str) -> None:
-        """A producer may commit over the heads of a group's members, and would confuse them."""
+        """A producer may commit offsets that a group's members do not know of, and confuse them."""
 
         def attempt() -> int:
             coordinator = self.cluster.coordinator(GROUP, group)

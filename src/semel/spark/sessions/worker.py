@@ -10,7 +10,8 @@ _frozen = False
 def freeze_imports() -> None:
     """PySpark collects garbage after every task: 58 ms each with numba and pyarrow loaded.
 
-    What the imports have left behind lives as long as the process, so it is moved out of sight.
+    What the imports have left behind lives as long as the process, so the collector is told to
+    ignore it.
     """
     global _frozen
     if not _frozen:

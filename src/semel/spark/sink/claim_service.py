@@ -18,12 +18,12 @@ from semel.spark.sink.claims import ClaimReply, Claims, Grant, Target, TaskRepor
 
 _LENGTH = 4
 _LARGEST = 4 << 20
-_LARGEST_HELLO = 1024
+_LARGEST_REGISTRATION = 1024
 _LONGEST_REASON = 1000
 _WAIT_S = 300.0
 
 
-class Doomed(Exception):
+class MustAbort(Exception):
     """This attempt's transaction cannot be committed any more; the driver runs the batch again."""
 
 
@@ -35,13 +35,13 @@ class ClaimService:
         token: str,
         bind: str,
         before_grant: Callable[[Iterable[Target]], None],
-        on_doom: Callable[[str], None],
+        on_abort: Callable[[str], None],
     ) -> None:
         self.claims = Claims()
         self.port = 0
         self._token = token
         self._before_grant = before_grant
-        self._on_doom = on_doom
+        self._on_abort = on_abort
         self._announced = False
         self._sessions: dict[int, _Session] = {}
         self._next_session = 0
@@ -88,12 +88,12 @@ class ClaimService:
         self._sessions.pop(number, None)
         self._answer(self.claims.lost(number))
 
-    def hello(self, number: int, message: dict[str, Any]) -> None:
+    def register(self, number: int, message: dict[str, Any]) -> None:
         if not hmac.compare_digest(str(message.get("token")), self._token):
             self._answer([ClaimReply(number, refused="not this batch's token")])
             return
         partition, attempt = int(message["partition"]), int(message["attempt"])
-        self._answer([self.claims.hello(number, partition, attempt)])
+        self._answer([self.claims.register(number, partition, attempt)])
 
     def claim(self, number: int, message: dict[str, Any]) -> None:
         if "failed" in message:
@@ -113,11 +113,13 @@ class ClaimService:
             if targets:
                 self._before_grant(targets)
         except Exception as error:
-            self.claims.doom(f"a partition could not be added to the transaction: {error}")
-        if self.claims.doomed and not self._announced:
+            self.claims.must_abort(f"a partition could not be added to the transaction: {error}")
+        if self.claims.abort_reason and not self._announced:
             self._announced = True
-            replies = [ClaimReply(number, refused=self.claims.doomed) for number in self._sessions]
-            self._on_doom(self.claims.doomed)
+            replies = [
+                ClaimReply(number, refused=self.claims.abort_reason) for number in self._sessions
+            ]
+            self._on_abort(self.claims.abort_reason)
         for reply in replies:
             session = self._sessions.get(reply.session)
             if session is not None:
@@ -130,7 +132,7 @@ class _Session(asyncio.Protocol):
     def __init__(self, service: ClaimService) -> None:
         self._service = service
         self._buffer = bytearray()
-        self._welcome = False
+        self._registered = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -145,7 +147,7 @@ class _Session(asyncio.Protocol):
         self._buffer += data
         while len(self._buffer) >= _LENGTH:
             size = int.from_bytes(self._buffer[:_LENGTH], "big")
-            if size > (_LARGEST if self._welcome else _LARGEST_HELLO):
+            if size > (_LARGEST if self._registered else _LARGEST_REGISTRATION):
                 self.transport.abort()
                 return
             if len(self._buffer) < _LENGTH + size:
@@ -157,10 +159,10 @@ class _Session(asyncio.Protocol):
     def _handle(self, message: bytes) -> None:
         try:
             value = json.loads(message)
-            if self._welcome:
+            if self._registered:
                 self._service.claim(self.number, value)
             else:
-                self._service.hello(self.number, value)
+                self._service.register(self.number, value)
         except (ValueError, KeyError, TypeError, AttributeError):
             self.transport.abort()
 
@@ -169,7 +171,7 @@ class _Session(asyncio.Protocol):
             self.transport.write(_frame({"refused": reply.refused}))
             self.transport.close()
             return
-        self._welcome = True
+        self._registered = True
         grants = [[grant.want, *grant.target, grant.sequence] for grant in reply.grants]
         self.transport.write(_frame({"grants": grants}))
 
@@ -181,7 +183,7 @@ class ClaimClient:
         try:
             self._socket = socket.create_connection((host, port), timeout=_WAIT_S)
         except OSError as error:
-            raise Doomed(f"the driver's claim service is gone: {error}") from error
+            raise MustAbort(f"the driver's claim service is gone: {error}") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._ask({"token": token, "partition": partition, "attempt": attempt})
 
@@ -197,8 +199,8 @@ class ClaimClient:
         return [Grant(want, (topic, p), seq) for want, topic, p, seq in answer["grants"]]
 
     def fail(self, error: BaseException) -> None:
-        """Say why this task goes; closed while holding, it dooms the transaction."""
-        if isinstance(error, Doomed):  # that came from the driver
+        """Say why this task ends. If it holds partitions, the transaction is aborted."""
+        if isinstance(error, MustAbort):  # that came from the driver
             return
         reason = str(error) or type(error).__name__
         with contextlib.suppress(OSError):
@@ -213,9 +215,9 @@ class ClaimClient:
             size = int.from_bytes(self._read(_LENGTH), "big")
             answer = json.loads(self._read(size))
         except OSError as error:
-            raise Doomed(f"the driver's claim service is gone: {error}") from error
+            raise MustAbort(f"the driver's claim service is gone: {error}") from error
         if "refused" in answer:
-            raise Doomed(answer["refused"])
+            raise MustAbort(answer["refused"])
         return answer
 
     def _read(self, size: int) -> bytes:

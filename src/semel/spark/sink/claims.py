@@ -4,8 +4,8 @@ sockets, no clock.
 Sequence numbers belong to a Kafka partition, so a partition has one writer at a time. A task claims
 partitions for the length of one Produce request and learns the base sequence of each. Nobody waits
 while holding, so nobody deadlocks. The broker's deduplication compares sequence numbers, not
-contents: whenever it is unclear what a task has sent, the transaction is doomed and the whole batch
-runs again under a new epoch.
+contents: whenever it is unclear what a task has sent, the transaction is aborted and the whole
+batch runs again under a new epoch.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Claims:
     """One batch attempt's claims."""
 
     def __init__(self) -> None:
-        self.doomed: str | None = None
+        self.abort_reason: str | None = None
         self.closed = False
         self.writers: dict[int, Writer] = {}
         self._sessions: dict[int, _Session] = {}
@@ -84,7 +84,7 @@ class Claims:
         self._sequences: dict[Target, int] = {}
         self._waiting: deque[tuple[int, tuple[Want, ...]]] = deque()
 
-    def hello(self, session: int, partition: int, attempt: int) -> ClaimReply:
+    def register(self, session: int, partition: int, attempt: int) -> ClaimReply:
         """A task is known by (partition, task attempt id).
 
         Never by its attempt number: after a FetchFailed, Spark runs a partition twice, overlapping,
@@ -95,11 +95,11 @@ class Claims:
         writer = self.writers.get(partition)
         if writer is not None and writer.attempt != attempt:
             if writer.ever_granted:
-                self._doom(
+                self._must_abort(
                     f"task {attempt} came for partition {partition}"
                     f" after task {writer.attempt} had written{writer.failure}"
                 )
-                return ClaimReply(session, refused=self.doomed)
+                return ClaimReply(session, refused=self.abort_reason)
             if attempt < writer.attempt:
                 return ClaimReply(
                     session, refused=f"task {writer.attempt} has taken over partition {partition}"
@@ -120,7 +120,7 @@ class Claims:
             return [ClaimReply(session, refused=refusal)]
         for target, rows in released:
             if fault := self._release(session, target, rows):
-                self._doom(fault)
+                self._must_abort(fault)
                 return [ClaimReply(session, refused=fault)]
         if not wanted:
             return [ClaimReply(session), *self._serve()]
@@ -133,28 +133,28 @@ class Claims:
         self._waiting = deque(entry for entry in self._waiting if entry[0] != session)
         if gone is not None and gone.held and not self.closed:
             failure = self.writers[gone.partition].failure
-            self._doom(
+            self._must_abort(
                 f"task {gone.attempt} was lost while it was writing to {_names(gone.held)}{failure}"
             )
         return []
 
     def failed(self, session: int, reason: str) -> None:
-        """A task's last words: whoever reads why the batch was aborted wants to know the cause."""
+        """Why a task ended: the reason for which the batch is aborted names it."""
         known = self._sessions.get(session)
         if known is not None and self.writers[known.partition].attempt == known.attempt:
             self.writers[known.partition].failure = f": {reason}"
 
-    def doom(self, reason: str) -> None:
+    def must_abort(self, reason: str) -> None:
         """From outside: the transaction cannot be completed."""
-        self._doom(reason)
+        self._must_abort(reason)
 
     def close(self, reports: Iterable[TaskReport]) -> str | None:
         """No more claims. Returns why the batch must not be committed, or None when every row is
         accounted for.
         """
         self.closed = True
-        if self.doomed:
-            return self.doomed
+        if self.abort_reason:
+            return self.abort_reason
         if self._holder:
             return f"still being written to: {_names(self._holder)}"
         seen: dict[int, TaskReport] = {}
@@ -190,21 +190,21 @@ class Claims:
                 )
         return None
 
-    def _doom(self, reason: str) -> None:
-        if self.doomed is None:
-            self.doomed = reason
+    def _must_abort(self, reason: str) -> None:
+        if self.abort_reason is None:
+            self.abort_reason = reason
 
     def _refusal(self) -> str | None:
         if self.closed:
             return "this batch's transaction is closed"
-        return self.doomed
+        return self.abort_reason
 
     def _refusal_of(self, session: int) -> str | None:
         if refusal := self._refusal():
             return refusal
         known = self._sessions.get(session)
         if known is None:
-            return "claim before hello"
+            return "claim before registration"
         writer = self.writers[known.partition]
         if writer.attempt != known.attempt:
             return f"task {writer.attempt} has taken over partition {known.partition}"

@@ -42,7 +42,7 @@ class _Again(Exception):
 
 
 def _nothing(point: str, batch: int) -> None:
-    """A place in a batch's life, named so that tests can strike there."""
+    """A place in a batch's course, named so that tests can make it fail there."""
 
 
 @dataclass
@@ -173,8 +173,8 @@ class Committer:
             reason = service.close(reports)
         except Exception as error:
             service.close([])
-            if service.claims.doomed:
-                raise _Again(job.explain(service.claims.doomed)) from error
+            if service.claims.abort_reason:
+                raise _Again(job.explain(service.claims.abort_reason)) from error
             raise
         finally:
             service.stop()
@@ -227,13 +227,13 @@ class _Job:
     def cancel(self, reason: str) -> None:
         self._context.cancelJobsWithTag(self._tag)
 
-    def explain(self, doomed: str) -> str:
+    def explain(self, reason: str) -> str:
         """With what a task died of, if Spark knows: the job itself says that it was cancelled."""
         failure = ""
         # Spark's store of states is its own business: without it, the reason is only shorter.
         with contextlib.suppress(Exception):
             failure = next(self._failures(), "")
-        return f"{doomed}: {failure}" if failure not in doomed else doomed
+        return f"{reason}: {failure}" if failure not in reason else reason
 
     def _failures(self) -> Iterator[str]:
         spark = self._context._jsc.sc()

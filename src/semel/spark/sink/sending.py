@@ -175,7 +175,7 @@ class BatchSender(threading.Thread):
             self._queue.fail(error)
             self._claims.fail(error)
         finally:
-            # Closed while holding, it dooms the transaction; that is meant.
+            # Closed while it holds partitions, it makes the driver abort; that is meant.
             self._claims.close()
 
     def _drain(self) -> None:

@@ -99,7 +99,7 @@ class RangeReader:
                 yield self._batch(wanted, columns)
 
     def _fetch(self, wanted: Range, offset: int) -> Any:
-        """One partition's answer, None if the offset is gone and nobody minds.
+        """One partition's answer, None if the offset is gone and that is allowed.
 
         An empty answer although the range is stable means that compaction has left nothing in it.
         """

@@ -25,7 +25,15 @@ from semel.wire.batches.header import (
     write_header,
 )
 from semel.wire.batches.markers import ControlType, Marker, control_batch, parse_marker
-from semel.wire.batches.records import Header, Record, decoded_records, records_of
+from semel.wire.batches.records import (
+    Header,
+    Record,
+    body_of,
+    check_lengths,
+    decoded_records,
+    record_chunks,
+    records_of,
+)
 
 __all__ = [
     "HEADER_SIZE",
@@ -42,7 +50,9 @@ __all__ = [
     "OldFormatError",
     "Record",
     "advance_sequence",
+    "body_of",
     "build_few",
+    "check_lengths",
     "control_batch",
     "decoded_records",
     "encode_record",
@@ -50,6 +60,7 @@ __all__ = [
     "headers",
     "parse_marker",
     "patch",
+    "record_chunks",
     "records_of",
     "replace_body",
     "restamp",

@@ -30,14 +30,14 @@ def committed_only(
     CompletedFetch. Control batches stay in: the caller learns from them how far it has read.
     """
     waiting = sorted(aborted or (), key=lambda entry: entry[1], reverse=True)
-    doomed: set[int] = set()
+    aborting: set[int] = set()
     for batch in batches:
         while waiting and waiting[-1][1] <= batch.last_offset:
-            doomed.add(waiting.pop()[0])
+            aborting.add(waiting.pop()[0])
         if batch.is_control:
             marker = parse_marker(batch)
             if marker is not None and marker.type is ControlType.ABORT:
-                doomed.discard(batch.producer_id)
-        elif batch.is_transactional and batch.producer_id in doomed:
+                aborting.discard(batch.producer_id)
+        elif batch.is_transactional and batch.producer_id in aborting:
             continue
         yield batch

@@ -1,5 +1,6 @@
 """Records out of a batch: decompressed within a limit, decoded one after another, counted."""
 
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from semel.wire.batches.header import HEADER_SIZE, BatchHeader
@@ -29,32 +30,81 @@ def decoded_records() -> int:
 
 def records_of(batch: BatchHeader, limit: int = DECOMPRESSED_LIMIT) -> list[Record]:
     """All records of a batch. `limit` bounds what they may unpack to."""
-    global _decoded
-    compressed = batch.view[HEADER_SIZE:]
-    data = bytes(decompress(batch.compression, compressed, limit))
+    data = body_of(batch, limit)
+    records, position = _decoded_part(batch, data, 0, batch.count)
+    _refuse_rest(data, position)
+    return records
+
+
+def record_chunks(batch: BatchHeader, data: bytes, size: int) -> Iterator[list[Record]]:
+    """The records of a batch whose body is `data`, so many at a time: for batches whose records
+    are too many to have all of them at once."""
+    position = 0
+    for first in range(0, batch.count, size):
+        records, position = _decoded_part(batch, data, position, min(size, batch.count - first))
+        yield records
+    _refuse_rest(data, position)
+
+
+def body_of(batch: BatchHeader, limit: int = DECOMPRESSED_LIMIT) -> bytes:
+    """The bytes of a batch's records, unpacked; they have room for as many as it declares."""
+    data = bytes(decompress(batch.compression, batch.view[HEADER_SIZE:], limit))
     if batch.count < 0 or batch.count * _SMALLEST_RECORD > len(data):
         raise ProtocolError(f"{batch.count} records do not fit into {len(data)} bytes")
+    return data
+
+
+def check_lengths(data: bytes, count: int, pause: Callable[[], None], every: int) -> None:
+    """Whether `data` is exactly `count` records, one behind the other, judged by their lengths.
+    `pause` is called again and again in between."""
+    size, position = len(data), 0
     try:
-        records = _decode(batch, data)
+        for first in range(0, count, every):
+            for _ in range(min(every, count - first)):
+                raw = data[position]
+                position += 1
+                if raw & 0x80:
+                    raw, position = _longer_varint(data, position, raw)
+                position += (raw >> 1) ^ -(raw & 1)
+                if raw & 1 or position > size:
+                    raise ProtocolError("a record ends beyond its batch")
+            pause()
+    except IndexError:
+        raise ProtocolError(f"the batch declares {count} records and has fewer") from None
+    _refuse_rest(data, position)
+
+
+def _refuse_rest(data: bytes, position: int) -> None:
+    if position != len(data):
+        raise ProtocolError(f"{len(data) - position} bytes are left behind the last record")
+
+
+def _decoded_part(
+    batch: BatchHeader, data: bytes, position: int, count: int
+) -> tuple[list[Record], int]:
+    global _decoded
+    try:
+        records, position = _decode(batch, data, position, count)
     except IndexError:
         raise ProtocolError("a record ends beyond its batch") from None
     except UnicodeDecodeError as error:
         raise ProtocolError(f"a header's name is not UTF-8: {error.reason}") from None
     _decoded += len(records)
-    return records
+    return records, position
 
 
-def _decode(batch: BatchHeader, data: bytes) -> list[Record]:
+def _decode(batch: BatchHeader, data: bytes, position: int, count: int) -> tuple[list[Record], int]:
+    """So many records from a position on, and the position behind them."""
     # Varints of one byte are by far the most frequent, hence the same test in line for each field;
     # a short field that leaves its record is noticed where the record ends.
     base_offset, base_timestamp = batch.base_offset, batch.base_timestamp
     append_time = batch.max_timestamp if batch.is_log_append_time else None
-    size, position = len(data), 0
+    size = len(data)
     records: list[Record] = []
     append, make = records.append, tuple.__new__
     key: bytes | None
     value: bytes | None
-    for _ in range(batch.count):
+    for _ in range(count):
         raw = data[position]
         position += 1
         if raw & 0x80:
@@ -97,9 +147,7 @@ def _decode(batch: BatchHeader, data: bytes) -> list[Record]:
         if append_time is not None:
             timestamp = append_time
         append(make(Record, (offset, timestamp, key, value, headers)))
-    if position != size:
-        raise ProtocolError(f"{size - position} bytes are left behind the last record")
-    return records
+    return records, position
 
 
 def _nullable_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:

@@ -2,7 +2,7 @@
 
 Pure: the shell calls `next_request`, sends what it gets, and reports the answer to the request. At
 most one request is under way, so no two answers ever race. The user's calls return a `Pending`
-that settles when the coordinator has spoken; a call that timed out is repeated, never replaced.
+that settles when the coordinator has answered; a call that timed out is repeated, never replaced.
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ def _replace_static(draft: Draft, group: ClassicGroup, command: JoinGroup) -> Jo
 def _resume_static(
     draft: Draft, group: ClassicGroup, command: JoinGroup, old_leader: str | None
 ) -> JoinReply:
-    """No rebalance: the member takes over the assignment of its former self (KIP-345)."""
+    """No rebalance: the member takes over the assignment of its old member id (KIP-345)."""
     member = group.members[command.fresh_member_id]._replace(awaiting_join=None)
     group.put(member)
     draft.keep_classic(group, group.image())

@@ -60,7 +60,7 @@ def _await_assignment(
 
 
 def _assign(draft: Draft, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
-    """The leader has spoken: the generation is written, and whoever waits hears its share."""
+    """The leader has sent the assignment: it is written, and all who wait get their part."""
     if _bytes_to_write(group, assignments) > draft.settings.max_record_bytes:
         # As Kafka does when its log refuses the record: nobody gets anything, and all join again.
         send_back(draft, group, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -145,11 +145,11 @@ def _leave_one(
     except RequestRefused as refusal:
         return refusal.error
     draft.cancel_timer(session_key(group.group_id, member_id))
-    _dismiss(draft, group, member)
+    _answer_removed(draft, group, member)
     return ErrorCode.NONE
 
 
-def _dismiss(draft: Draft, group: ClassicGroup, member: ClassicMember) -> None:
+def _answer_removed(draft: Draft, group: ClassicGroup, member: ClassicMember) -> None:
     """A member that still waits is told that it is unknown: if it lives, it joins anew."""
     if member.awaiting_join is not None:
         draft.answer(member.awaiting_join, JoinReply(ErrorCode.UNKNOWN_MEMBER_ID))
@@ -169,7 +169,7 @@ def session_deadline(draft: Draft, group: ClassicGroup, member_id: str) -> None:
     member = group.members.get(member_id)
     if member is None or member.has_satisfied_heartbeat:
         return
-    _dismiss(draft, group, member)
+    _answer_removed(draft, group, member)
     if group.state in (ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE):
         rebalance_or_complete(draft, group)
     elif group.state is ClassicState.PREPARING_REBALANCE and group.all_members_joined:

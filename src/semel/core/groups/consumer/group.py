@@ -100,7 +100,7 @@ class ConsumerGroup:
         return None if member_id is None else self.members[member_id]
 
     def target_of(self, member_id: str, instance_id: str | None = None) -> Assignment:
-        """A static member that comes back under a new id has its former self's target."""
+        """A static member that comes back under a new id has the target of its old id."""
         if instance_id is not None:
             member_id = self.static_members.get(instance_id, member_id)
         return self.target.get(member_id, {})
@@ -159,7 +159,7 @@ class ConsumerGroup:
     def put(self, member: ConsumerMember) -> None:
         known = self.members.get(member.member_id)
         if known is not None:
-            self._disown(known)
+            self._release_partitions(known)
             self.regex_members -= bool(known.topic_regex)
         self.members[member.member_id] = member
         self.regex_members += bool(member.topic_regex)
@@ -173,12 +173,12 @@ class ConsumerGroup:
         member = self.members.pop(member_id, None)
         if member is None:
             return
-        self._disown(member)
+        self._release_partitions(member)
         self.regex_members -= bool(member.topic_regex)
         if self.static_members.get(member.instance_id or "") == member_id:
             del self.static_members[member.instance_id or ""]
 
-    def _disown(self, member: ConsumerMember) -> None:
+    def _release_partitions(self, member: ConsumerMember) -> None:
         """Only what is really its own: a static member's successor may already hold the rest."""
         for topic_id, partitions in _held(member):
             owners = self.owner_epochs.get(topic_id, {})

@@ -39,7 +39,7 @@ from semel.wire.errors import ErrorCode
 def heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> HeartbeatReply:
     is_joining = command.member_epoch == 0
     reported = _reported(command)
-    group, known = _met(draft, command, reported)
+    group, known = _find_or_create(draft, command, reported)
     member = settle(draft, group, known, _as_said(known, command), reported)
     timeout_ms = command.session_timeout_ms or draft.settings.consumer_session_timeout_ms
     draft.set_timer(session_key(group.group_id, member.member_id), timeout_ms)
@@ -63,12 +63,12 @@ def heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> HeartbeatReply:
 
 def introduction(draft: Draft, command: ConsumerGroupHeartbeat) -> HeartbeatReply:
     """The first of the three things only; a heartbeat of the same member follows at once."""
-    group, known = _met(draft, command, _reported(command))
+    group, known = _find_or_create(draft, command, _reported(command))
     introduce(draft, group, known, _as_said(known, command))
     return HeartbeatReply(ErrorCode.NONE)
 
 
-def _met(
+def _find_or_create(
     draft: Draft, command: ConsumerGroupHeartbeat, reported: Reported
 ) -> tuple[ConsumerGroup, ConsumerMember]:
     """The group, and the member as it was so far."""

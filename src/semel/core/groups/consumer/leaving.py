@@ -48,7 +48,7 @@ def find(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Consu
 
 
 def _leave_for_a_while(draft: Draft, group: ConsumerGroup, member: ConsumerMember) -> None:
-    """Its partitions wait for it until the session ends; commits of its old self are fenced."""
+    """Its partitions are kept until the session ends; commits under its old id are fenced."""
     away = member._replace(
         epoch=LEAVE_STATIC_EPOCH,
         revoking={},

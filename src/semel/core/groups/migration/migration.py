@@ -162,15 +162,15 @@ def _write(draft: Draft, group: ConsumerGroup) -> None:
     draft.keep(*(CurrentAssignment(group_id, member) for member in members))
 
 
-def bury(draft: Draft, group: ClassicGroup | ConsumerGroup) -> None:
+def write_tombstones(draft: Draft, group: ClassicGroup | ConsumerGroup) -> None:
     if isinstance(group, ConsumerGroup):
-        bury_consumer(draft, group)
+        write_consumer_tombstones(draft, group)
     else:
         forget_classic(draft, group)
         draft.keep(ClassicGroupDeleted(group.group_id))
 
 
-def bury_consumer(
+def write_consumer_tombstones(
     draft: Draft, group: ConsumerGroup, renamed: dict[str, str] | None = None
 ) -> None:
     """Tombstones for all of it. `renamed`: a member replaced earlier in the same decision."""
@@ -222,7 +222,7 @@ def downgrade(
         if replaced is not None and joining is not None
         else {}
     )
-    bury_consumer(draft, group, renamed)
+    write_consumer_tombstones(draft, group, renamed)
     gone = {member.member_id for member in leaving or []} | set(renamed)
     staying = [member for member in group.members.values() if member.member_id not in gone]
     if joining is not None:

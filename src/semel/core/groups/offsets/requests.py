@@ -195,19 +195,19 @@ def delete_all(draft: Draft, group_id: str) -> None:
 
 def delete_topic(draft: Draft, topic: str, topic_id: UUID) -> None:
     """The topic is gone. Offsets that carry another id belong to its successor."""
-    doomed = {
+    to_delete = {
         (group_id, partition): None
         for group_id, partition, offset in draft.state.offsets.partitions_of_topic(topic)
         if offset.topic_id in (NO_TOPIC_ID, topic_id)
     }
-    draft.keep(*(OffsetDeleted(group_id, topic, partition) for group_id, partition in doomed))
+    draft.keep(*(OffsetDeleted(group_id, topic, partition) for group_id, partition in to_delete))
 
 
 def expire(draft: Draft) -> None:
     """OffsetMetadataManager.cleanupExpiredOffsets: a group whose last offset goes, goes too."""
     for group_id, group in draft.state.groups.items():
         if _expire_group(draft, group_id, group) and group.is_empty:
-            migration.bury(draft, group)
+            migration.write_tombstones(draft, group)
 
 
 def _expire_group(draft: Draft, group_id: str, group: ClassicGroup | ConsumerGroup) -> bool:
