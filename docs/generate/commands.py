@@ -1,70 +1,84 @@
-"""The command line, from the parsers that read it."""
+"""The command line, from the tables that its parsers are made of."""
 
-import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable
 
-from generate.markdown import code, entry, facts
-from semel.cli.__main__ import COMMANDS, command_parser
+from generate.markdown import code, entry, facts, slug
+from semel.cli.__main__ import COMMANDS, command_of
+from semel.cli.commands import Action, CommandTable, Option
+from semel.cli.exits import Exit
 
 _INTRODUCTION = """\
-# Command line
+# Commands
 
 `semel COMMAND --help` says the same in your terminal.
+[The command line](../guides/command-line.md) is the guide to it.
 
+## Exit codes
+
+All commands share them.
+
+| code | meaning |
+|---|---|
 """
-# What argparse adds by itself.
-_ALWAYS = (argparse._HelpAction, argparse._SubParsersAction)
 
 
 def page() -> str:
-    return _INTRODUCTION + "\n".join(_command(name, words) for name, words in COMMANDS.items())
+    exits = "".join(f"| {exit.value} | {exit.meaning} |\n" for exit in Exit)
+    return (
+        _INTRODUCTION
+        + exits
+        + "\n"
+        + "\n".join(_command(name, words) for name, words in COMMANDS.items())
+    )
 
 
 def _command(name: str, words: str) -> str:
-    parser = command_parser(name)
-    parts = [f"## semel {name}\n\n{_sentence(words)}\n", *_options(parser, name)]
-    actions = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
-    for chosen in actions:
-        helps = {each.dest: each.help or "" for each in chosen._choices_actions}
-        common = _named(parser)
-        for action, its_parser in chosen.choices.items():
-            parts.append(f"### semel {name} {action}\n\n{_sentence(helps.get(action, ''))}\n")
-            parts += _options(its_parser, f"{name} {action}", left_out=common)
-    return "\n".join(parts)
+    command = command_of(name)
+    parts = [f"## semel {name}\n\n{_sentence(words)}\n", *_entries(name, command.options)]
+    parts += [_action(name, action) for action in command.actions]
+    if command.common:
+        parts.append("Before or behind each of these actions may stand:\n")
+        parts += _entries(name, command.common)
+    return "\n".join([*parts, *_more(command)])
 
 
-def _options(
-    parser: argparse.ArgumentParser, place: str, left_out: frozenset[str] = frozenset()
-) -> Iterator[str]:
-    for action in parser._actions:
-        names = ", ".join(action.option_strings) or action.dest
-        if isinstance(action, _ALWAYS) or names in left_out:
-            continue
-        yield entry(_written(action), _help(action), anchor=f"{place} {names}".replace(" ", "-"))
+def _action(command: str, action: Action) -> str:
+    place = f"{command} {action.name}"
+    heading = f"### semel {place}\n\n{_sentence(action.help)}\n"
+    return "\n".join([heading, *_entries(place, action.options)])
 
 
-def _named(parser: argparse.ArgumentParser) -> frozenset[str]:
-    return frozenset(", ".join(action.option_strings) for action in parser._actions)
+def _more(command: CommandTable) -> Iterable[str]:
+    if command.notes:
+        yield f"{command.notes}\n"
+    if command.examples:
+        width = max(map(len, command.examples))
+        lines = [f"{line:<{width}}   # {words}" for line, words in command.examples.items()]
+        yield "\n".join(["```sh", *lines, "```\n"])
 
 
-def _written(action: argparse.Action) -> str:
-    """As one types it: `-b, --bootstrap HOST:PORT`."""
-    if not action.option_strings:
-        name = str(action.metavar or action.dest).upper()
-        return f"{name} …" if action.nargs in ("+", "*") else name
-    takes = action.nargs != 0
-    value = action.metavar or (None if action.choices else action.dest.upper())
-    choices = "|".join(map(str, action.choices)) if action.choices else ""
-    return ", ".join(action.option_strings) + (f" {value or choices}" if takes else "")
+def _entries(place: str, options: Iterable[Option]) -> list[str]:
+    return [
+        entry(_written(option), _help(option), anchor=slug(f"{place} {option.flags[-1]}"))
+        for option in options
+    ]
 
 
-def _help(action: argparse.Action) -> str:
-    words = (action.help or "").replace("%%", "%")
-    default = action.default
-    unsaid = default in (None, argparse.SUPPRESS, False, [], -1) or "default" in words
-    return facts(_sentence(words), "" if unsaid else f"default {code(str(default))}") or "\u2014"
+def _written(option: Option) -> str:
+    """As one types it: `-b, --bootstrap-servers HOST:PORT`."""
+    if not option.is_flag:
+        return f"{option.names.upper()} …" if option.repeated else option.names.upper()
+    value = "" if option.value is None else f" {option.value}"
+    return ", ".join(option.flags) + value
+
+
+def _help(option: Option) -> str:
+    choices = ", ".join(map(code, option.choices)) if option.choices else ""
+    shown = not option.is_switch and option.default is not None
+    default = f"default {code(str(option.default))}" if shown else ""
+    return facts(_sentence(option.help), choices, default)
 
 
 def _sentence(words: str) -> str:
-    words = words.strip()
-    return f"{words[0].upper()}{words[1:].rstrip('.')}." if words else ""
+    words = words.replace("\\", "\\\\")  # Markdown has a meaning of its own for it
+    return f"{words[0].upper()}{words[1:].rstrip('.')}."

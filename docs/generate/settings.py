@@ -11,9 +11,10 @@ _BROKERS = """\
 # Settings of the broker
 
 They have Kafka's names. Give them by `semel serve --set NAME=VALUE`, in a TOML file (`--config`),
-in the environment (`SEMEL_LOG_RETENTION_MS` is `log.retention.ms`), or in Python as
+in the environment (`SEMEL_BROKER_LOG_RETENTION_MS` is `log.retention.ms`), or in Python as
 `semel.Broker(settings={…})`. A flag goes before the environment, the environment before the file.
-An unknown name or a value out of range is an error when the broker starts.
+`semel.Broker` reads neither file nor environment. An unknown name or a value out of range is an
+error when the broker starts.
 
 Those marked *changes at run time* can be changed while the broker runs, by IncrementalAlterConfigs
 (Kafka's `kafka-configs --alter` does that).

@@ -5,13 +5,19 @@ import pytest
 from semel.broker.settings.definitions import BadSetting, ConfigSource
 from semel.broker.settings.of_brokers import BROKER_SETTINGS
 from semel.broker.settings.of_topics import GROUP_SETTINGS, TOPIC_SETTINGS
-from semel.broker.settings.settings import Settings, TopicConfig, from_environment, gather
+from semel.broker.settings.settings import (
+    ENVIRONMENT_PREFIX,
+    Settings,
+    TopicConfig,
+    from_environment,
+    gather,
+)
 
 
 def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path):
     file = tmp_path / "semel.toml"
     file.write_text('num.partitions = 1\nlog.retention.ms = 1\n"node.id" = 1\n')
-    environment = {"SEMEL_NUM_PARTITIONS": "2", "SEMEL_LOG_RETENTION_MS": "2", "PATH": "/bin"}
+    environment = {"SEMEL_BROKER_NUM_PARTITIONS": "2", "SEMEL_BROKER_LOG_RETENTION_MS": "2"}
     settings = Settings(gather(file, environment, ["num.partitions=3"]))
     assert settings["num.partitions"] == 3
     assert settings["log.retention.ms"] == 2
@@ -49,9 +55,46 @@ def test_a_bad_setting_is_told_with_what_is_allowed(name, value, says):
     assert says in str(problem.value)
 
 
-def test_a_bad_environment_variable_is_told_by_the_setting_it_means():
-    with pytest.raises(BadSetting, match=r"Unknown setting name: num\.partition \(did you mean"):
-        Settings(from_environment({"SEMEL_NUM_PARTITION": "3"}))
+def test_other_variables_of_ours_are_not_taken_for_settings():
+    others = {
+        "SEMEL_BOOTSTRAP_SERVERS": "b:1",
+        "SEMEL_CACHE": "/c",
+        "SEMEL_SEEDS": "9",
+        "PATH": "/bin",
+    }
+    assert from_environment(others | {"SEMEL_BROKER_NODE_ID": "7"}) == {"node.id": "7"}
+
+
+def test_every_setting_has_one_name_in_the_environment():
+    names = [name.upper().replace(".", "_") for name in BROKER_SETTINGS]
+    given = from_environment(
+        {
+            ENVIRONMENT_PREFIX + name: setting.text(setting.default) or "1"
+            for name, setting in zip(names, BROKER_SETTINGS.values(), strict=True)
+        }
+    )
+    assert set(given) == set(BROKER_SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [
+        ("NUM_PARTITION", "3", "Unknown setting name: num.partition (did you mean num.partitions"),
+        ("NUM_PARTITIONS", "many", "Invalid value many for configuration num.partitions: Not a n"),
+        ("BOOTSTRAP", "b:1", "Unknown setting name: bootstrap"),
+    ],
+)
+def test_a_bad_setting_in_the_environment_is_told_with_its_variable(variable, value, says):
+    with pytest.raises(BadSetting) as problem:
+        from_environment({f"SEMEL_BROKER_{variable}": value})
+    assert str(problem.value).startswith(f"SEMEL_BROKER_{variable} in the environment: {says}")
+
+
+def test_a_bad_setting_in_a_file_is_told_with_the_file(tmp_path):
+    file = tmp_path / "semel.toml"
+    file.write_text("num.partitions = 0\n")
+    with pytest.raises(BadSetting, match=r"semel\.toml: Invalid value 0 for configuration num\.pa"):
+        gather(file, {})
 
 
 @pytest.mark.parametrize("content", ["num.partitions = ", "a = 1\na = 2", "\xff"])

@@ -12,7 +12,9 @@ import socket
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from semel.broker.addresses import Address
 from semel.broker.coordinators.transaction_counts import LATENCY_BUCKETS_MS, TransactionCounts
+from semel.broker.start_failures import listening_on
 from semel.core.transactions.states import TxnState
 
 if TYPE_CHECKING:
@@ -35,8 +37,10 @@ class Metrics:
         self._socket: socket.socket | None = None
 
     def start(self) -> None:
-        host = self._broker.listen_address.host
-        self._socket = socket.create_server((host, self._broker.settings["metrics.port"]))
+        address = Address(self._broker.listen_address.host, self._broker.settings["metrics.port"])
+        with listening_on(address):
+            family = socket.AF_INET6 if address.is_ipv6 else socket.AF_INET
+            self._socket = socket.create_server(address, family=family)
         self._broker.spawn(self._listen(self._socket))
 
     async def stop(self) -> None:

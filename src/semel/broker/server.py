@@ -21,13 +21,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
-from semel.broker.addresses import Address, parse_listener
+from semel.broker.addresses import Address, parse_advertised, parse_listener
 from semel.broker.catalog.catalog import Catalog
 from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from semel.broker.descriptors import share_out
 from semel.broker.directory import DataDirectory
 from semel.broker.dispatch import Dispatcher
+from semel.broker.settings.definitions import BadSetting
 from semel.broker.settings.settings import Settings
+from semel.broker.start_failures import listening_on, using_directory
 from semel.net.connection import Connection
 from semel.net.listener import Listener, ListenerLimits
 
@@ -79,8 +81,13 @@ class Broker:
         settings: Mapping[str, object] | None = None,
     ) -> None:
         given = dict(settings or {})
-        if host is not None or port is not None or "listeners" not in given:
+        if "listeners" not in given:
             given["listeners"] = f"PLAINTEXT://{Address(host or '127.0.0.1', port or 0)}"
+        elif host is not None or port is not None:
+            raise BadSetting(
+                "`host` and `port`, and the setting listeners, say where to listen: give one of "
+                "the two"
+            )
         self.settings = Settings(given)
         self.listen_address = parse_listener("listeners", self.settings["listeners"])
         self._advertised = self._parse_advertised()
@@ -112,17 +119,19 @@ class Broker:
         if hasattr(self, "loop"):
             raise RuntimeError("A broker starts once: make a new one on the same directory.")
         self.loop = asyncio.get_running_loop()
-        self._directory.lock()
         self.shares = share_out()
         try:
-            self.catalog.open()
-            self._start_partitions()
-            self._start_coordinators()
+            with using_directory(self.data):
+                self._directory.open()
+                self.catalog.open()
+                self._start_partitions()
+                self._start_coordinators()
             if self.settings["metrics.port"] >= 0:
                 self._start_metrics()
             self._set_limits()
             self.settings.observers.append(self._set_limits)
-            await self._listener.start(*self.listen_address)
+            with listening_on(self.listen_address):
+                await self._listener.start(*self.listen_address)
         except BaseException:
             await self._stop_parts()
             raise
@@ -181,7 +190,7 @@ class Broker:
         while self._started:
             await self._started.pop().stop()
         self.catalog.close()
-        self._directory.unlock()
+        self._directory.close()
 
     def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run in the background until done or the broker stops; a failure is logged."""
@@ -219,11 +228,14 @@ class Broker:
         return time.time_ns() // 1_000_000
 
     def _reachable_host(self) -> str:
-        return "127.0.0.1" if self.listen_address.is_wildcard else self.listen_address.host
+        """Where clients on this machine find it."""
+        if self.listen_address.is_wildcard:
+            return "::1" if self.listen_address.is_ipv6 else "127.0.0.1"
+        return self.listen_address.host
 
     def _parse_advertised(self) -> Address | None:
         text = self.settings["advertised.listeners"]
-        return parse_listener("advertised.listeners", text) if text else None
+        return parse_advertised("advertised.listeners", text) if text else None
 
     # Settings that change while it runs
 

@@ -3,93 +3,83 @@
 import argparse
 import asyncio
 import os
-import sys
+import signal
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from semel.client import SemelError
+from semel.cli.commands import Run
+from semel.cli.exits import CommandError, Exit, usage
+from semel.client import Admin, RetriableError, SemelError, UnreachableError, UsageError
+from semel.wire.errors import ErrorCode
 
 # A person waits: say that nobody is there sooner than a program would want to hear it.
-_PATIENCE_MS = 10_000
+PATIENCE_MS = 10_000
+DEFAULT_BOOTSTRAP = "localhost:9092"
+_HINT = " (`semel serve` starts a broker; -b or SEMEL_BOOTSTRAP_SERVERS says where one is)"
 
 
-Parser = argparse.ArgumentParser | argparse._ArgumentGroup
-
-
-def add_connection(parser: Parser, default: Any = None) -> None:
-    parser.add_argument(
-        "-b", "--bootstrap",
-        default=default,
-        metavar="HOST:PORT",
-        help="a broker of the cluster (or SEMEL_BOOTSTRAP; default localhost:9092)",
-    )  # fmt: skip
-    parser.add_argument(
-        "-X", "--setting",
-        action="append",
-        default=default,
-        metavar="NAME=VALUE",
-        help="a client setting, as sasl.username=me; may be repeated",
-    )  # fmt: skip
-
-
-def add_json(parser: Parser, default: Any = False) -> None:
-    parser.add_argument(
-        "--json", action="store_true", default=default, help="print JSON, one object a line"
-    )
-
-
-class Actions:
-    """The actions of a command. Where the cluster is may be said before the action or after it."""
-
-    def __init__(self, parser: argparse.ArgumentParser) -> None:
-        add_connection(parser)
-        add_json(parser)
-        self._actions = parser.add_subparsers(dest="action", metavar="action", required=True)
-
-    def add(self, name: str, words: str) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = self._actions.add_parser(
-            name, help=words, description=f"{words.capitalize()}."
-        )
-        common = parser.add_argument_group("the cluster, and how to print")
-        # What is not said after the action does not undo what was said before it.
-        add_connection(common, argparse.SUPPRESS)
-        add_json(common, argparse.SUPPRESS)
-        return parser
-
-
-def client_settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The settings for any client: `-X` words, numbers where they look like numbers."""
-    bootstrap = arguments.bootstrap or os.environ.get("SEMEL_BOOTSTRAP", "localhost:9092")
+def client_settings(arguments: argparse.Namespace, **defaults: Any) -> dict[str, Any]:
+    """The settings for any client: `defaults` (dots written as underscores), then `-X` words."""
     settings: dict[str, Any] = {
-        "bootstrap.servers": bootstrap,
-        "default.api.timeout.ms": _PATIENCE_MS,
+        "bootstrap.servers": arguments.bootstrap_servers
+        or os.environ.get("SEMEL_BOOTSTRAP_SERVERS")
+        or DEFAULT_BOOTSTRAP,
+        "default.api.timeout.ms": PATIENCE_MS,
     }
+    settings |= {name.replace("_", "."): value for name, value in defaults.items()}
     for word in arguments.setting or ():
         name, equals, value = word.partition("=")
         if not equals:
-            raise SystemExit(f"semel: -X {word}: should be NAME=VALUE")
-        settings[name] = _typed(value)
+            raise usage(f"-X {word}: should be NAME=VALUE")
+        # `linger_ms` and `linger.ms` are one setting, as in the clients.
+        settings[name.strip().replace("_", ".")] = value
     return settings
 
 
-def run_client(work: Callable[[], Coroutine[Any, Any, int | None]]) -> int:
-    """Runs a command; what goes wrong is one sentence on standard error."""
+def run_client(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
+    """Runs what a command does with a cluster. SIGTERM ends it as Ctrl-C does: by cancelling, so
+    that members leave their groups, and transactions are aborted."""
+
+    async def stoppable() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        await work()
+
     try:
-        return asyncio.run(work()) or 0
-    except SemelError as error:
-        print(f"semel: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:  # the reader, as `head`, has had enough
-        sys.stderr.close()
-        return 0
+        asyncio.run(stoppable())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    except SemelError as problem:
+        exit = _exit_for(problem)
+        hint = _HINT if exit is Exit.UNREACHABLE else ""
+        raise CommandError(f"{problem}{hint}", exit) from problem
+    return Exit.DONE
 
 
-def _typed(value: str) -> Any:
-    if value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    try:
-        return int(value)
-    except ValueError:
-        return value
+def with_admin(
+    do: Callable[[Admin, argparse.Namespace], Coroutine[Any, Any, None]],
+) -> Run:
+    """An action that asks an admin client."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        async def work() -> None:
+            async with Admin(settings=client_settings(arguments)) as admin:
+                await do(admin, arguments)
+
+        return run_client(work)
+
+    return run
+
+
+def _exit_for(problem: SemelError) -> Exit:
+    if isinstance(problem, UsageError):
+        return Exit.USAGE
+    if isinstance(problem, UnreachableError) or (
+        isinstance(problem, RetriableError) and problem.code in _NO_ANSWER
+    ):
+        return Exit.UNREACHABLE
+    return Exit.FAILED
+
+
+_NO_ANSWER = (ErrorCode.NONE, ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT)

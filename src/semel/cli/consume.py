@@ -1,157 +1,196 @@
-"""`semel consume`: records of topics as lines, as JSON, or by a format of your own."""
+"""`semel consume`: records of a topic as lines, as JSON, or by a format of your own."""
 
 import argparse
-import base64
-import json
 import sys
 import time
-from typing import Any
+from collections.abc import Callable
 
-from semel.cli.connecting import add_connection, add_json, client_settings, run_client
-from semel.cli.printing import moment
-from semel.client import Consumer, ConsumerRecord, TopicPartition, UsageError
+from semel.cli.commands import CONNECTION, CommandTable, Option, whole
+from semel.cli.connecting import client_settings, run_client
+from semel.cli.exits import CommandError, Exit, usage
+from semel.cli.places import WORDS, LogPlace, parse_place
+from semel.cli.record_format import HELP, Format, as_json
+from semel.client import Consumer, ConsumerRecord, TopicPartition
 
-_FORMAT_HELP = (
-    "with %%t topic, %%p partition, %%o offset, %%T time, %%k key, %%v value, %%h headers"
-)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_connection(parser)
-    add_json(parser)
-    parser.add_argument("topic")
-    parser.add_argument(
-        "-p", "--partition", type=int, action="append", help="only this; repeatable"
-    )
-    parser.add_argument("-g", "--group", help="as a member of this group, committing offsets")
-    parser.add_argument("-o", "--offset", default="beginning",
-                        help="beginning, end, a number, or -N: the last N of each")  # fmt: skip
-    parser.add_argument("-n", "--count", type=int, help="stop after so many records")
-    parser.add_argument("-e", "--exit", action="store_true", help="stop at the end of the topic")
-    parser.add_argument("--uncommitted", action="store_true",
-                        help="show records of open and aborted transactions too")  # fmt: skip
-    parser.add_argument("-f", "--format", default="%v", help=_FORMAT_HELP)
-    parser.add_argument("--progress", action="store_true", help="counts on standard error")
+_POLL_MS = 200
+_BEGINNING = parse_place("earliest")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    _check(arguments)
+
     async def work() -> None:
-        settings = client_settings(arguments) | {
-            "isolation.level": "read_uncommitted" if arguments.uncommitted else "read_committed",
-            "auto.offset.reset": "latest" if arguments.offset == "end" else "earliest",
-            "allow.auto.create.topics": False,
-        }
-        if arguments.group:
-            settings |= {"group.id": arguments.group, "enable.auto.commit": True}
-        async with Consumer(settings=settings) as consumer:
-            if arguments.group:
-                consumer.subscribe([arguments.topic])
-                ends: dict[TopicPartition, int] = {}
-            else:
-                ends = await _assign(consumer, arguments)
-            await _print_all(consumer, arguments, ends)
-
-    return run_client(work)
-
-
-async def _assign(consumer: Consumer, arguments: argparse.Namespace) -> dict[TopicPartition, int]:
-    known = await consumer.partitions_for(arguments.topic)
-    indexes = arguments.partition or known
-    if missing := sorted(set(indexes) - set(known)):
-        raise UsageError(f"{arguments.topic} has {len(known)} partitions, no {missing[0]}")
-    places = [TopicPartition(arguments.topic, index) for index in indexes]
-    consumer.assign(places)
-    ends = await consumer.end_offsets(places)
-    begins = await consumer.beginning_offsets(places)
-    for place in places:
-        start = _start(arguments.offset, begins[place], ends[place])
-        consumer.seek(place, min(max(start, begins[place]), ends[place]))
-    return ends if arguments.exit else {}
-
-
-def _start(offset: str, begin: int, end: int) -> int:
-    if offset in ("beginning", "end"):
-        return begin if offset == "beginning" else end
-    try:
-        number = int(offset)
-    except ValueError:
-        raise SystemExit(f"semel: --offset {offset}: beginning, end or a number") from None
-    return end + number if number < 0 else number
-
-
-async def _print_all(
-    consumer: Consumer, arguments: argparse.Namespace, ends: dict[TopicPartition, int]
-) -> None:
-    count, started = 0, time.monotonic()
-    while arguments.count is None or count < arguments.count:
-        if ends and all([await consumer.position(place) >= end for place, end in ends.items()]):
-            break
-        most = None if arguments.count is None else arguments.count - count
-        records = await consumer.poll(200, most)
-        for record in records:
-            _print(record, arguments)
-        count += len(records)
-        if records:
-            sys.stdout.flush()
-        if arguments.progress and records:
-            rate = count / max(time.monotonic() - started, 1e-9)
-            print(f"\r{count} records, {rate:,.0f}/s ", end="", file=sys.stderr, flush=True)
-    if arguments.progress:
-        print(file=sys.stderr)
-
-
-def _print(record: ConsumerRecord, arguments: argparse.Namespace) -> None:
-    if arguments.json:
-        facts = {
-            "topic": record.topic,
-            "partition": record.partition,
-            "offset": record.offset,
-            "timestamp": record.timestamp,
-            "key": _readable(record.key),
-            "value": _readable(record.value),
-            "headers": {name: _readable(value) for name, value in record.headers},
-        }
-        print(json.dumps(facts))
-        return
-    if arguments.format == "%v":
-        sys.stdout.buffer.write((record.value or b"") + b"\n")
-        return
-    sys.stdout.buffer.write(_formatted(arguments.format, record).encode() + b"\n")
-
-
-def _formatted(form: str, record: ConsumerRecord) -> str:
-    words = {
-        "t": record.topic,
-        "p": record.partition,
-        "o": record.offset,
-        "T": moment(record.timestamp),
-        "k": _readable(record.key),
-        "v": _readable(record.value),
-        "h": ",".join(f"{name}={_readable(value)}" for name, value in record.headers),
-        "%": "%",
-    }
-    first, *rest = form.split("%")
-    out = [first]
-    position = 0
-    while position < len(rest):
-        part = rest[position]
-        if not part:  # %% is a percent sign
-            position += 1
-            out.append("%" + (rest[position] if position < len(rest) else ""))
-        else:
-            word = words.get(part[0])
-            out.append(
-                f"%{part}" if part[0] not in words else f"{'' if word is None else word}{part[1:]}"
+        async with Consumer(settings=_settings(arguments)) as consumer:
+            reading: PartitionReader = (
+                GroupReader(consumer) if arguments.group_id else PartitionReader(consumer)
             )
-        position += 1
-    return "".join(out)
+            await reading.start(arguments)
+            await _print_all(reading, arguments)
 
-
-def _readable(data: bytes | None) -> Any:
-    """Text where it is text; else base64, marked as such."""
-    if data is None:
-        return None
     try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return f"base64:{base64.b64encode(data).decode()}"
+        return run_client(work)
+    except KeyboardInterrupt:
+        # Without an end of its own it is meant to be stopped.
+        if arguments.exit or arguments.count is not None:
+            raise
+        return Exit.DONE
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if arguments.group_id and arguments.partition:
+        raise usage(
+            "-p and -g exclude each other: a group divides the partitions among its members. "
+            "Leave one of them out."
+        )
+    if arguments.group_id and arguments.offset is not None:
+        raise usage(
+            "-o and -g exclude each other: a group goes on where it stands. Leave out -g to read "
+            f"from any place, or move the group with `semel groups reset {arguments.group_id}`."
+        )
+
+
+def _settings(arguments: argparse.Namespace) -> dict[str, object]:
+    settings = client_settings(
+        arguments,
+        isolation_level="read_uncommitted" if arguments.uncommitted else "read_committed",
+        auto_offset_reset="earliest",
+        allow_auto_create_topics=False,
+        enable_auto_commit=bool(arguments.group_id),
+    )
+    return settings | ({"group.id": arguments.group_id} if arguments.group_id else {})
+
+
+class PartitionReader:
+    """Chosen partitions, from a place on."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self.consumer = consumer
+        #: Where the partitions ended when reading began.
+        self.ends: dict[TopicPartition, int] = {}
+
+    async def start(self, arguments: argparse.Namespace) -> None:
+        topic, consumer = arguments.topic, self.consumer
+        known = await consumer.partitions_for(topic)
+        indexes = arguments.partition or known
+        if missing := sorted(set(indexes) - set(known)):
+            raise CommandError(f"{topic} has {len(known)} partitions, no {missing[0]}")
+        places = [TopicPartition(topic, index) for index in indexes]
+        consumer.assign(places)
+        self.ends = await consumer.end_offsets(places)
+        begins = await consumer.beginning_offsets(places)
+        where: LogPlace = arguments.offset or _BEGINNING
+        times = {}
+        if where.time_ms is not None:
+            times = await consumer.offsets_for_times(dict.fromkeys(places, where.time_ms))
+        for place in places:
+            at_time = times[place].offset if place in times else None
+            consumer.seek(place, where.within(begins[place], self.ends[place], at_time))
+
+    async def is_at_end(self) -> bool:
+        """Whether everything was read that was there when reading began."""
+        for place, end in list(self.ends.items()):
+            if await self.consumer.position(place) < end:
+                return False
+        return True
+
+
+class GroupReader(PartitionReader):
+    """As a member of a group: what it is given, from where the group stands."""
+
+    async def start(self, arguments: argparse.Namespace) -> None:
+        topic, consumer = arguments.topic, self.consumer
+        indexes = await consumer.partitions_for(topic)
+        self._all_ends = await consumer.end_offsets(
+            [TopicPartition(topic, index) for index in indexes]
+        )
+        consumer.subscribe([topic])
+
+    async def is_at_end(self) -> bool:
+        """Of its own partitions. Without any, it waits until the group has nothing left to do:
+        some may be on their way from members that leave."""
+        assigned = self.consumer.assignment()
+        self.ends = {place: self._all_ends.get(place, 0) for place in assigned}
+        if assigned:
+            return await super().is_at_end()
+        committed = await self.consumer.committed(self._all_ends)
+        begins = await self.consumer.beginning_offsets(self._all_ends)
+        return all(
+            (committed[place].offset if place in committed else begins[place]) >= end
+            for place, end in self._all_ends.items()
+        )
+
+
+async def _print_all(reading: PartitionReader, arguments: argparse.Namespace) -> None:
+    write: Callable[[ConsumerRecord], bytes] = as_json if arguments.json else arguments.format
+    progress = RecordCounter(arguments.progress)
+    while arguments.count is None or progress.count < arguments.count:
+        if arguments.exit and await reading.is_at_end():
+            break
+        most = None if arguments.count is None else arguments.count - progress.count
+        records = await reading.consumer.poll(_POLL_MS, most)
+        if records:
+            _write(reading.consumer, records, write)
+            progress.add(len(records))
+    progress.end()
+
+
+def _write(
+    consumer: Consumer, records: list[ConsumerRecord], write: Callable[[ConsumerRecord], bytes]
+) -> None:
+    try:
+        sys.stdout.buffer.write(b"".join(map(write, records)))
+        sys.stdout.buffer.flush()
+    except OSError:
+        # What nobody took is not committed: the group's next member shall read it.
+        for record in reversed(records):
+            consumer.seek(TopicPartition(record.topic, record.partition), record.offset)
+        raise
+
+
+class RecordCounter:
+    """How many records came how fast, on standard error, if wished."""
+
+    def __init__(self, shown: bool) -> None:
+        self.count = 0
+        self._shown = shown
+        self._began = time.monotonic()
+
+    def add(self, records: int) -> None:
+        self.count += records
+        if self._shown:
+            rate = self.count / max(time.monotonic() - self._began, 1e-9)
+            print(f"\r{self.count} records, {rate:,.0f}/s ", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._shown:
+            print(file=sys.stderr)
+
+
+COMMAND = CommandTable(
+    run=run,
+    options=(
+        Option("topic", "the topic to read"),
+        Option("-o --offset", f"where to begin: {WORDS}. Without it at the beginning",
+               value="PLACE", parse=parse_place),
+        Option("-p --partition", "read only this partition; may be repeated",
+               value="NUMBER", parse=whole(0), repeated=True),
+        Option("-g --group-id", "read as a member of this group, from where it stands, and commit "
+               "offsets", value="GROUP"),
+        Option("-n --count", "stop after so many records", value="NUMBER", parse=whole(1)),
+        Option("-e --exit", "stop at the end: when everything was read that was there at the "
+               "beginning; with -g, in the partitions that the group gave us"),
+        Option("--uncommitted", "show records of open and aborted transactions too"),
+        Option("-f --format", HELP, value="FORMAT", parse=Format, default=Format("%v")),
+        Option("--json", "print records as JSON, one object a line; bytes that are not text are "
+               'an object, {"base64": "…"}'),
+        Option("--progress", "show on standard error how many records came"),
+        *CONNECTION,
+    ),
+    examples={
+        "semel consume orders": "all records, then wait for more; Ctrl-C ends it",
+        "semel consume orders -e -o -10": "the last 10 of each partition",
+        "semel consume orders -e -o @-1h": "those of the last hour",
+        r"semel consume orders -f '%p:%o\t%k\t%v'": "with partition, offset and key",
+        "semel consume orders -e --json": "for a program",
+    },
+)  # fmt: skip

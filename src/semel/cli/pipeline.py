@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import runpy
 import signal
-import sys
 import threading
 import time
 import tomllib
@@ -30,6 +29,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from semel.cli.commands import Action, CommandTable, Option
+from semel.cli.exits import CommandError, Exit, usage
 from semel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,41 +41,30 @@ _SHOWN = 8
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="action", required=True)
-    running = actions.add_parser("run", help="run a pipeline until it is stopped")
-    running.add_argument("file", type=Path, help="a TOML file, or a Python file with `pipeline`")
-    running.add_argument("--master", help="Spark's master URL (default: this machine)")
-    running.add_argument("--bootstrap-servers", help="the broker, if not the one in the file")
-    running.add_argument("--once", action="store_true", help="do all that is there now, then end")
-
-
 def run(arguments: argparse.Namespace) -> int:
     if find_spec("pyspark") is None:
-        print("semel: pipelines run on Spark: pip install 'semel[spark]'", file=sys.stderr)
-        return 2
+        raise usage("pipelines run on Spark: pip install 'semel[spark]'")
     try:
         pipeline = load(arguments.file)
-    except (OSError, ValueError, ImportError, UsageError) as problem:
-        print(f"semel: {arguments.file}: {problem}", file=sys.stderr)
-        return 2
+    except OSError as problem:
+        raise usage(f"{arguments.file}: {problem.strerror or problem}") from None
+    except (ValueError, ImportError, UsageError) as problem:
+        raise usage(f"{arguments.file}: {problem}") from None
     changes: dict[str, Any] = {
         name: value
         for name in ("master", "bootstrap_servers")
         if (value := getattr(arguments, name)) is not None
     }
-    trigger: dict[str, Any] = {"availableNow": True} if arguments.once else {}
-    return _run(replace(pipeline, **changes), trigger)
+    return _run(replace(pipeline, **changes), arguments.once)
 
 
-def _run(pipeline: Pipeline, trigger: dict[str, Any]) -> int:
+def _run(pipeline: Pipeline, once: bool) -> int:
     from semel.spark.pipeline import FAILURES
     from semel.spark.sink.committer import sentence
 
     report = Report(Console(soft_wrap=True))
     until = threading.Event()
-    # While Spark starts there is nothing yet to be stopped with care.
-    usual = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    trigger: dict[str, Any] = {"availableNow": True} if once else {}
     try:
         spark = pipeline.session(quiet=True)
         report.began(pipeline, spark)
@@ -84,14 +74,12 @@ def _run(pipeline: Pipeline, trigger: dict[str, Any]) -> int:
         until.set()
     except FAILURES as problem:
         report.summary()
-        print(f"semel: {sentence(str(problem)) or repr(problem)}", file=sys.stderr)
-        return 1
-    finally:
-        signal.signal(signal.SIGTERM, usual)
+        raise CommandError(sentence(str(problem)) or repr(problem)) from None
     if until.is_set():
         report.say("stopped; it goes on from here when started again")
     report.summary()
-    return 0
+    # Without an end of its own it is meant to be stopped.
+    return Exit.INTERRUPTED if once and until.is_set() else Exit.DONE
 
 
 @contextmanager
@@ -204,3 +192,18 @@ def _names(source: Any) -> str:
     if isinstance(source, str):
         return source
     return ", ".join(map(_names, source.values() if isinstance(source, Mapping) else source))
+
+
+COMMAND = CommandTable(
+    actions=(
+        Action("run", "run a pipeline until it is stopped", run, (
+            Option("file", "a TOML file, or a Python file with a variable `pipeline`",
+                   parse=Path),
+            Option("--master", "Spark's master URL, if not the one in the file", value="URL"),
+            Option("--bootstrap-servers", "the brokers, if not those in the file",
+                   value="HOST:PORT"),
+            Option("--once", "do all that is there now, then end"),
+        )),
+    ),
+    examples={"semel pipeline run examples/shout.toml": "topics in, SQL, topics out"},
+)  # fmt: skip

@@ -6,43 +6,23 @@ import argparse
 import asyncio
 import gc
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
-from semel.broker.addresses import Address
-from semel.broker.catalog.journal import DamagedJournal
+from semel.broker.addresses import LAST_PORT, Address, parse_listener
 from semel.broker.descriptors import raise_limit
-from semel.broker.directory import DirectoryInUse
 from semel.broker.log_lines import FORMATS, LEVELS, write_lines
 from semel.broker.server import Broker
 from semel.broker.settings.definitions import BadSetting
-from semel.broker.settings.settings import gather
+from semel.broker.settings.settings import from_flags, gather
+from semel.broker.start_failures import CannotStart
+from semel.cli.commands import CommandTable, Option, whole
+from semel.cli.exits import CommandError, Exit, usage
 from semel.net.watching import new_loop
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 9092
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", metavar="DIR", help="where everything is kept (default: ./data)")
-    parser.add_argument("--host", help=f"address to listen on (default: {DEFAULT_HOST})")
-    parser.add_argument(
-        "--port", type=int, help=f"port to listen on, 0 for a free one (default: {DEFAULT_PORT})"
-    )
-    parser.add_argument("--config", metavar="FILE", type=Path, help="settings as a TOML file")
-    parser.add_argument(
-        "--set",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="one setting by Kafka's name, such as log.retention.ms=1000; may be repeated",
-    )
-    parser.add_argument("--durability", choices=("os", "fsync"), help="when a write counts as done")
-    parser.add_argument(
-        "--metrics-port", type=int, help="serve metrics for Prometheus on this port"
-    )
-    parser.add_argument("--log-level", choices=LEVELS, default="warning")
-    parser.add_argument("--log-format", choices=FORMATS, default="logfmt")
+#: Flags that stand for a setting.
+_SETTINGS = {"data": "log.dir", "durability": "durability", "metrics_port": "metrics.port"}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -52,29 +32,46 @@ def run(arguments: argparse.Namespace) -> int:
         broker = Broker(settings=_settings(arguments))
         with asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(_serve(broker))
-    except (BadSetting, DirectoryInUse, DamagedJournal) as problem:
-        print(f"semel: {problem}", file=sys.stderr)
-        return 2
-    except OSError as problem:
-        print(f"semel: cannot start: {problem}", file=sys.stderr)
-        return 1
-    return 0
+    except BadSetting as problem:
+        raise usage(str(problem)) from None
+    except CannotStart as problem:
+        raise CommandError(str(problem)) from None
+    return Exit.DONE
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    given = gather(arguments.config, flags=arguments.set)
-    if arguments.data is not None:
-        given["log.dir"] = arguments.data
-    if arguments.durability is not None:
-        given["durability"] = arguments.durability
-    if arguments.metrics_port is not None:
-        given["metrics.port"] = arguments.metrics_port
-    if arguments.host is not None or arguments.port is not None or "listeners" not in given:
-        host = DEFAULT_HOST if arguments.host is None else arguments.host
-        port = DEFAULT_PORT if arguments.port is None else arguments.port
-        given["listeners"] = f"PLAINTEXT://{Address(host, port)}"
+    """What is said with a flag of its own goes before the environment and the file. Said with
+    `--set` as well it is a contradiction."""
+    set_here = from_flags(arguments.set or ())
+    given = gather(arguments.config) | set_here
+    for flag, name in _SETTINGS.items():
+        value = getattr(arguments, flag)
+        if value is not None:
+            _refuse_twice(f"--{flag.replace('_', '-')}", name, set_here)
+            given[name] = value
+    if arguments.host is not None:
+        _refuse_twice("--host", "listeners", set_here)
+    if arguments.port is not None:
+        _refuse_twice("--port", "listeners", set_here)
+    given["listeners"] = _listeners(given.get("listeners"), arguments.host, arguments.port)
     given.setdefault("log.dir", "data")
     return given
+
+
+def _refuse_twice(flag: str, name: str, set_here: dict[str, Any]) -> None:
+    if name in set_here:
+        raise BadSetting(f"{flag} and --set {name}=… say the same: give one of the two")
+
+
+def _listeners(known: str | None, host: str | None, port: int | None) -> str:
+    """Where to listen: host and port take the place of those that are set elsewhere."""
+    if known is not None and host is None and port is None:
+        return known
+    usual = parse_listener("listeners", known) if known else Address(DEFAULT_HOST, DEFAULT_PORT)
+    address = Address(
+        usual.host if host is None else host.strip("[]"), usual.port if port is None else port
+    )
+    return f"PLAINTEXT://{address}"
 
 
 async def _serve(broker: Broker) -> None:
@@ -83,23 +80,75 @@ async def _serve(broker: Broker) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     async with broker:
-        _print_address(broker)
+        print(start_message(broker), flush=True)
         gc.freeze()  # what is loaded now stays: the collector need not look at it again
         await stopping.wait()
         print("Stopping: answering what was asked, then closing.", flush=True)
 
 
-def _print_address(broker: Broker) -> None:
+def start_message(broker: Broker) -> str:
     address = broker.bootstrap_servers
-    print(
-        f"Semel is listening on {address}; its data is in {broker.data}.\n"
-        "Any Kafka client can talk to it. To try, after `pip install confluent-kafka`:\n"
+    return (
+        f"Semel is listening on {Address(broker.listen_address.host, broker.port)}; "
+        f"its data is in {broker.data}.\n"
+        f"{_whereabouts(broker)}"
+        "Any Kafka client can talk to it. To try, in another terminal:\n"
         "\n"
-        '    python -c "from confluent_kafka.admin import AdminClient, NewTopic\n'
-        f"admin = AdminClient({{'bootstrap.servers': '{address}'}})\n"
-        "admin.create_topics([NewTopic('greetings', 3)])['greetings'].result()\n"
-        'print(sorted(admin.list_topics(timeout=5).topics))"\n'
+        f"    echo hello | semel produce -b {address} greetings\n"
+        f"    semel consume -b {address} -e greetings\n"
         "\n"
-        "Stop it with Ctrl-C.",
-        flush=True,
+        "Stop it with Ctrl-C."
     )
+
+
+def _whereabouts(broker: Broker) -> str:
+    """What cannot be seen from the address alone."""
+    lines = []
+    if broker.settings["advertised.listeners"]:
+        lines.append(f"Clients are told to connect to {broker.bootstrap_servers}.")
+    elif broker.listen_address.is_wildcard:
+        lines.append(
+            "That is every address of this machine: clients elsewhere use its name, those here "
+            f"{broker.bootstrap_servers}."
+        )
+    if not broker.listen_address.is_loopback:
+        lines.append(
+            "Whoever reaches it may read and write: it asks for no password, and nothing is "
+            "encrypted."
+        )
+    if broker.settings["metrics.port"] >= 0:
+        metrics = Address(broker.listen_address.host, broker.metrics.port)
+        lines.append(f"Metrics for Prometheus are at http://{metrics}/metrics.")
+    return "".join(f"{line}\n" for line in lines)
+
+
+COMMAND = CommandTable(
+    run=run,
+    options=(
+        Option("--data", "where everything is kept (default: ./data)", value="DIR"),
+        Option("--host", f"the address to listen on; 0.0.0.0 is every one that this machine has "
+               f"(default: {DEFAULT_HOST})", value="HOST"),
+        Option("--port", f"the port to listen on; 0 takes a free one (default: {DEFAULT_PORT})",
+               value="PORT", parse=whole(0, LAST_PORT)),
+        Option("--config", "a TOML file of settings", value="FILE", parse=Path),
+        Option("--set", "a setting by Kafka's name, as log.retention.ms=3600000; may be repeated",
+               value="NAME=VALUE", repeated=True),
+        Option("--durability", "when a write counts as done: handed to the operating system (os, "
+               "as in Kafka; survives a killed process) or on the device (fsync; survives a power "
+               "cut)", value="WHEN", choices=("os", "fsync")),
+        Option("--metrics-port", "serve metrics for Prometheus on this port; 0 takes a free one",
+               value="PORT", parse=whole(0, LAST_PORT)),
+        Option("--log-level", "what is worth a line on standard error", value="LEVEL",
+               choices=LEVELS, default="warning"),
+        Option("--log-format", "how such a line looks", value="FORMAT", choices=FORMATS,
+               default="logfmt"),
+    ),
+    notes="Settings have Kafka's names. A flag goes before the environment, and that before the "
+    "file:\nSEMEL_BROKER_LOG_RETENTION_MS in the environment is log.retention.ms. A name that is "
+    "no setting\nis an error.",
+    examples={
+        "semel serve": "on this machine only, data in ./data",
+        "semel serve --data /var/lib/semel --host 0.0.0.0": "for clients elsewhere",
+        "semel serve --port 0 --set num.partitions=6": "a free port; topics of six partitions",
+    },
+)  # fmt: skip

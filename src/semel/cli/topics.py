@@ -2,42 +2,11 @@
 
 import argparse
 
-from semel.cli.connecting import Actions, client_settings, run_client
+from semel.cli.commands import CONNECTION, JSON, Action, CommandTable, Option, pair, whole
+from semel.cli.connecting import with_admin
+from semel.cli.exits import usage
 from semel.cli.printing import show, show_one
 from semel.client import Admin, NewTopic, TopicPartition
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = Actions(parser)
-    listing = actions.add("list", "names, and how many partitions they have")
-    listing.add_argument("--internal", action="store_true", help="internal topics too")
-    create = actions.add("create", "create a topic")
-    create.add_argument("topic")
-    create.add_argument("-p", "--partitions", type=int, default=-1)
-    create.add_argument("-r", "--replication-factor", type=int, default=-1)
-    create.add_argument("-c", "--config", action="append", default=[], metavar="NAME=VALUE")
-    describe = actions.add("describe", "partitions, leaders, offsets and configs")
-    describe.add_argument("topic")
-    alter = actions.add("alter", "change configs, or add partitions")
-    alter.add_argument("topic")
-    alter.add_argument("-p", "--partitions", type=int)
-    alter.add_argument("-c", "--config", action="append", default=[], metavar="NAME=VALUE",
-                       help="NAME= takes the config back to its default")  # fmt: skip
-    delete = actions.add("delete", "delete topics")
-    delete.add_argument("topic", nargs="+")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    actions = {
-        "list": _list, "create": _create, "describe": _describe, "alter": _alter,
-        "delete": _delete,
-    }  # fmt: skip
-
-    async def work() -> None:
-        async with Admin(settings=client_settings(arguments)) as admin:
-            await actions[arguments.action](admin, arguments)
-
-    return run_client(work)
 
 
 async def _list(admin: Admin, arguments: argparse.Namespace) -> None:
@@ -51,8 +20,12 @@ async def _list(admin: Admin, arguments: argparse.Namespace) -> None:
 
 
 async def _create(admin: Admin, arguments: argparse.Namespace) -> None:
-    configs = {name: value or "" for name, value in _pairs(arguments.config).items()}
-    new = NewTopic(arguments.topic, arguments.partitions, arguments.replication_factor, configs)
+    new = NewTopic(
+        arguments.topic,
+        -1 if arguments.partitions is None else arguments.partitions,
+        -1 if arguments.replication_factor is None else arguments.replication_factor,
+        dict(arguments.config or ()),
+    )
     await admin.create_topics([new])
     show_one({"created": arguments.topic}, as_json=arguments.json)
 
@@ -76,14 +49,17 @@ async def _describe(admin: Admin, arguments: argparse.Namespace) -> None:
     ]
     columns = ("partition", "leader", "log_start", "last_stable", "high_watermark")
     show(columns, rows, as_json=arguments.json, title=f"{name} ({topic.topic_id})")
-    changed = await admin.describe_configs(name, only_changed=True)
-    if changed:
-        show(("config", "value"), sorted(changed.items()), as_json=arguments.json)
+    configs = await admin.describe_configs(name, only_changed=not arguments.all)
+    if configs:
+        show(("config", "value"), sorted(configs.items()), as_json=arguments.json)
 
 
 async def _alter(admin: Admin, arguments: argparse.Namespace) -> None:
+    if not arguments.config and arguments.partitions is None:
+        raise usage("topics alter: say what to change, with -c NAME=VALUE or -p NUMBER")
     if arguments.config:
-        await admin.alter_configs(arguments.topic, _pairs(arguments.config))
+        changes = {name: value or None for name, value in arguments.config}
+        await admin.alter_configs(arguments.topic, changes)
     if arguments.partitions is not None:
         await admin.create_partitions({arguments.topic: arguments.partitions})
     show_one({"altered": arguments.topic}, as_json=arguments.json)
@@ -95,11 +71,42 @@ async def _delete(admin: Admin, arguments: argparse.Namespace) -> None:
         show_one({"deleted": name}, as_json=arguments.json)
 
 
-def _pairs(words: list[str]) -> dict[str, str | None]:
-    pairs: dict[str, str | None] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals:
-            raise SystemExit(f"semel: --config {word}: should be NAME=VALUE")
-        pairs[name] = value or None
-    return pairs
+_TOPIC = Option("topic", "the topic's name")
+_CONFIG = "-c --config"
+
+COMMAND = CommandTable(
+    common=(*CONNECTION, JSON),
+    actions=(
+        Action("list", "names, and how many partitions they have", with_admin(_list), (
+            Option("--internal", "internal topics too"),
+        )),
+        Action("create", "create a topic", with_admin(_create), (
+            _TOPIC,
+            Option("-p --partitions", "how many; without it as many as the broker makes "
+                   "(num.partitions)", value="NUMBER", parse=whole(1)),
+            Option("-r --replication-factor", "how many replicas; without it as many as the "
+                   "broker makes", value="NUMBER", parse=whole(1)),
+            Option(_CONFIG, "a config of the topic, as retention.ms=3600000; may be repeated",
+                   value="NAME=VALUE", parse=pair, repeated=True),
+        )),
+        Action("describe", "partitions, leaders, offsets and configs", with_admin(_describe), (
+            _TOPIC,
+            Option("--all", "all configs, those that are as they come too"),
+        )),
+        Action("alter", "change configs, or add partitions", with_admin(_alter), (
+            _TOPIC,
+            Option("-p --partitions", "how many there shall be; they can only grow",
+                   value="NUMBER", parse=whole(1)),
+            Option(_CONFIG, "a config of the topic; NAME= takes it back to its default; may be "
+                   "repeated", value="NAME=VALUE", parse=pair, repeated=True),
+        )),
+        Action("delete", "delete topics", with_admin(_delete), (
+            Option("topic", "the topics' names", repeated=True),
+        )),
+    ),
+    examples={
+        "semel topics create orders -p 6": "with six partitions",
+        "semel topics alter orders -c retention.ms=3600000": "keep records for an hour",
+        "semel topics describe orders": "how much is in it",
+    },
+)  # fmt: skip

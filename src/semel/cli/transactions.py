@@ -3,47 +3,17 @@
 import argparse
 import time
 
-from semel.cli.connecting import Actions, client_settings, run_client
+from semel.cli.commands import CONNECTION, JSON, Action, CommandTable, Option, whole
+from semel.cli.connecting import with_admin
+from semel.cli.exits import CommandError
 from semel.cli.printing import duration, moment, show, show_one
-from semel.client import Admin, TopicPartition, UsageError
+from semel.client import Admin, TopicPartition
 from semel.client.admin.transactions import DEFAULT_MAX_TRANSACTION_MS, ActiveProducer
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = Actions(parser)
-    listing = actions.add("list", "transactional ids and their states")
-    listing.add_argument("--state", action="append", default=[], help="as Ongoing; repeatable")
-    listing.add_argument("--longer-than-ms", type=int, default=-1)
-    listing.add_argument("--pattern", help="a regular expression for the id")
-    describe = actions.add("describe", "one transactional id")
-    describe.add_argument("id")
-    hanging = actions.add("find-hanging", "open ones that nobody will end")
-    hanging.add_argument("--topic", action="append", default=[], help="all topics, if not said")
-    hanging.add_argument("--open-longer-than-ms", type=int, default=DEFAULT_MAX_TRANSACTION_MS)
-    abort = actions.add("abort", "end a hanging one in a partition")
-    abort.add_argument("topic")
-    abort.add_argument("partition", type=int)
-    abort.add_argument("start_offset", type=int)
-    terminate = actions.add("terminate", "fence a producer and abort what it has open")
-    terminate.add_argument("id")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    actions = {
-        "list": _list, "describe": _describe, "find-hanging": _find_hanging, "abort": _abort,
-        "terminate": _terminate,
-    }  # fmt: skip
-
-    async def work() -> None:
-        async with Admin(settings=client_settings(arguments)) as admin:
-            await actions[arguments.action](admin, arguments)
-
-    return run_client(work)
 
 
 async def _list(admin: Admin, arguments: argparse.Namespace) -> None:
     found = await admin.list_transactions(
-        states=arguments.state,
+        states=arguments.state or (),
         longer_than_ms=arguments.longer_than_ms,
         pattern=arguments.pattern,
     )
@@ -60,12 +30,13 @@ async def _describe(admin: Admin, arguments: argparse.Namespace) -> None:
         "state": found.state,
         "producer_id": found.producer_id,
         "producer_epoch": found.producer_epoch,
-        "timeout": duration(found.timeout_ms),
-        "started": moment(found.start_time_ms),
+        "timeout_ms": found.timeout_ms,
+        "started_ms": found.start_time_ms,
         "coordinator": found.coordinator,
-        "partitions": ", ".join(str(place) for place in sorted(found.partitions)),
+        "partitions": [str(place) for place in sorted(found.partitions)],
     }
-    show_one(facts, as_json=arguments.json)
+    looks = {"timeout_ms": duration, "started_ms": moment}
+    show_one(facts, as_json=arguments.json, looks=looks)
 
 
 async def _find_hanging(admin: Admin, arguments: argparse.Namespace) -> None:
@@ -82,12 +53,12 @@ async def _find_hanging(admin: Admin, arguments: argparse.Namespace) -> None:
             each.producer_id,
             each.producer_epoch,
             each.transaction_start_offset,
-            duration(now_ms - each.last_timestamp_ms),
+            now_ms - each.last_timestamp_ms,
         )
         for each in found
     ]
-    columns = ("topic", "partition", "producer", "epoch", "start_offset", "silent_for")
-    show(columns, rows, as_json=arguments.json)
+    columns = ("topic", "partition", "producer", "epoch", "start_offset", "silent_for_ms")
+    show(columns, rows, as_json=arguments.json, looks={"silent_for_ms": duration})
 
 
 async def _abort(admin: Admin, arguments: argparse.Namespace) -> None:
@@ -102,9 +73,49 @@ async def _starting_at(admin: Admin, place: TopicPartition, offset: int) -> Acti
     for producer in await admin.describe_producers([place]):
         if producer.transaction_start_offset == offset:
             return producer
-    raise UsageError(f"no open transaction in {place} starts at offset {offset}")
+    raise CommandError(
+        f"no open transaction in {place} starts at offset {offset}: see `semel transactions "
+        "find-hanging`"
+    )
 
 
 async def _terminate(admin: Admin, arguments: argparse.Namespace) -> None:
     identity = await admin.fence_producer(arguments.id)
     show_one({"fenced": arguments.id, "epoch": identity.epoch}, as_json=arguments.json)
+
+
+_ID = Option("id", "the transactional id")
+
+COMMAND = CommandTable(
+    common=(*CONNECTION, JSON),
+    actions=(
+        Action("list", "transactional ids and their states", with_admin(_list), (
+            Option("--state", "only those in this state, as Ongoing; may be repeated",
+                   value="STATE", repeated=True),
+            Option("--longer-than-ms", "only those open for longer than this", value="NUMBER",
+                   parse=whole(-1), default=-1),
+            Option("--pattern", "only ids that this regular expression matches",
+                   value="EXPRESSION"),
+        )),
+        Action("describe", "one transactional id", with_admin(_describe), (_ID,)),
+        Action("find-hanging", "open ones that nobody will end", with_admin(_find_hanging), (
+            Option("--topic", "only in this topic; may be repeated", value="TOPIC",
+                   repeated=True),
+            Option("--open-longer-than-ms", "only those open for longer than this",
+                   value="NUMBER", parse=whole(0), default=DEFAULT_MAX_TRANSACTION_MS),
+        )),
+        Action("abort", "end a hanging one in a partition", with_admin(_abort), (
+            Option("topic", "the topic, as find-hanging shows it"),
+            Option("partition", "the partition", parse=whole(0)),
+            Option("start_offset", "the offset at which the transaction starts",
+                   parse=whole(0)),
+        )),
+        Action("terminate", "fence a producer and abort what it has open",
+               with_admin(_terminate), (_ID,)),
+    ),
+    examples={
+        "semel transactions list --state Ongoing": "what is open now",
+        "semel transactions find-hanging": "what keeps readers from going on",
+        "semel transactions terminate billing-1": "end what a dead producer left open",
+    },
+)  # fmt: skip

@@ -5,21 +5,15 @@ import sys
 import time
 from pathlib import Path
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--keep",
-        action="store_true",
-        help="keep kernels of other versions, which are removed otherwise",
-    )
+from semel.cli.commands import CommandTable, Option
+from semel.cli.exits import Exit, usage
 
 
 def run(arguments: argparse.Namespace) -> int:
     try:
         from semel.columnar import cache, compiled
     except ImportError as missing:
-        print(f"semel: {missing.name} is missing: pip install 'semel[arrow]'", file=sys.stderr)
-        return 1
+        raise usage(f"{missing.name} is missing: pip install 'semel[arrow]'") from None
     was_warm = cache.is_complete()
     began = time.monotonic()
     compiled.observers.append(_show)
@@ -31,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"Kernels {done}: {cache.directory()}")
     if not arguments.keep:
         _tell_removed(cache.remove_outdated())
-    return 0
+    return Exit.DONE
 
 
 def _show(kernel: str) -> None:
@@ -41,3 +35,10 @@ def _show(kernel: str) -> None:
 def _tell_removed(removed: list[Path]) -> None:
     for path in removed:
         print(f"Removed {path.name}, of another version")
+
+
+COMMAND = CommandTable(
+    run=run,
+    options=(Option("--keep", "keep kernels of other versions, which are removed otherwise"),),
+    notes="They are kept in SEMEL_CACHE of the environment, else in the user's cache directory.",
+)

@@ -7,7 +7,6 @@ is killed in the same way and counted in the same way.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -18,7 +17,6 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -50,26 +48,10 @@ NEXT_STEPS = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--orders", type=int, default=100_000, help="how many (default: 100000)")
-    parser.add_argument("--alone", action="store_true",
-                        help="without Spark's usual sink beside ours")  # fmt: skip
-
-
-def run(arguments: argparse.Namespace) -> int:
-    console = Console()
-    if find_spec("pyspark") is None:
-        console.print("The demo runs on Spark: pip install 'semel[spark]'", markup=False)
-        return 2
-    from semel.errors import NoJavaError
-
+def show(orders: int, *, compare: bool) -> bool:
+    """Run it; whether everything was counted exactly once."""
     with tempfile.TemporaryDirectory(prefix="semel-demo-") as directory:
-        try:
-            demo = Demo(console, arguments.orders, Path(directory), not arguments.alone)
-            return demo.run()
-        except NoJavaError as problem:
-            console.print(str(problem), markup=False)
-            return 2
+        return Demo(Console(), orders, Path(directory), compare).run()
 
 
 @dataclass
@@ -87,7 +69,7 @@ class Demo:
     #: Files by the name of a query: the first task that sees its file removes it and dies.
     flags: dict[str, Path] = field(default_factory=dict)
 
-    def run(self) -> int:
+    def run(self) -> bool:
         from semel.broker.server import Broker
 
         self._title("Semel: orders → Spark → two topics, each order counted exactly once")
@@ -99,11 +81,11 @@ class Demo:
             for number, (words, die_at) in enumerate(RUNS, 1):
                 self.console.print(f"\n[bold]Run {number} of {len(RUNS)}[/]: {words}")
                 if not any(self._drive(die_at) for _ in range(ATTEMPTS)):
-                    return 1
+                    return False
             good = self._show(Audit(self.bootstrap_servers, self.orders))
         self.console.print(f"\n{time.monotonic() - self.began:.0f} s in all.")
         self._print_next_steps()
-        return 0 if good else 1
+        return good
 
     def _prepare(self) -> None:
         """Java, the compiled kernels and the connector, before anything is timed."""

@@ -1,6 +1,7 @@
 """Kafka's small text files: offsets, leader epochs, topic ids, the mark of a clean shutdown."""
 
 import base64
+import errno
 import os
 from collections.abc import Iterable, Mapping
 from uuid import UUID
@@ -21,11 +22,12 @@ LogName = tuple[str, int]
 
 def read_offsets(path: str) -> dict[LogName, int]:
     """(topic, partition) to offset; empty where the file is missing or not whole."""
-    offsets = {}
-    for line in _read_lines(path):
-        topic, partition, offset = line
-        offsets[topic, int(partition)] = int(offset)
-    return offsets
+    try:
+        return {
+            (topic, int(partition)): int(offset) for topic, partition, offset in _read_lines(path)
+        }
+    except ValueError:
+        return {}
 
 
 def write_offsets(files: Files, path: str, offsets: Mapping[LogName, int], durable: bool) -> None:
@@ -34,7 +36,11 @@ def write_offsets(files: Files, path: str, offsets: Mapping[LogName, int], durab
 
 
 def read_epochs(path: str) -> list[tuple[int, int]]:
-    return [(int(epoch), int(offset)) for epoch, offset in _read_lines(path)]
+    """(leader epoch, its first offset); empty where the file is missing or not whole."""
+    try:
+        return [(int(epoch), int(offset)) for epoch, offset in _read_lines(path)]
+    except ValueError:
+        return []
 
 
 def write_epochs(files: Files, path: str, epochs: Iterable[tuple[int, int]], durable: bool) -> None:
@@ -43,9 +49,12 @@ def write_epochs(files: Files, path: str, epochs: Iterable[tuple[int, int]], dur
 
 def read_topic_id(path: str) -> UUID:
     """From partition.metadata, where Kafka writes ids in URL-safe base64 without padding."""
-    with open(path, encoding="ascii") as file:
-        fields = dict(line.split(": ", 1) for line in file.read().splitlines() if line)
-    return UUID(bytes=base64.urlsafe_b64decode(fields["topic_id"] + "=="))
+    with open(path, encoding="ascii", errors="replace") as file:
+        fields = dict(line.partition(": ")[::2] for line in file.read().splitlines())
+    try:
+        return UUID(bytes=base64.urlsafe_b64decode(fields["topic_id"] + "=="))
+    except (KeyError, ValueError):
+        raise OSError(errno.EIO, "no topic id can be read", path) from None
 
 
 def write_topic_id(files: Files, path: str, topic_id: UUID, durable: bool) -> None:

@@ -18,6 +18,11 @@ from semel.store.files import FilePool, Files, OpenFile
 from semel.store.interface import Log, LogConfig, StorageError, Store
 
 _DIRECTORY = re.compile(r"(.+)-(\d+)")
+_DOOMED = re.compile(r".+-\d+\.[0-9a-f]{32}-delete")
+# What may be in a log's directory. One with anything else in it is not ours to remove.
+_OF_A_LOG = re.compile(
+    rf"\d{{20}}\.|{re.escape(checkpoints.METADATA)}|{re.escape(checkpoints.LEADER_EPOCHS)}"
+)
 # How many logs a clean stop syncs at a time: each holds three descriptors meanwhile.
 _CLOSE_TOGETHER = 64
 _CLOSE_THREADS = 8
@@ -201,14 +206,16 @@ class DiskStore(Store):
     def _find_logs(self) -> set[LogName]:
         names = set()
         for entry in os.scandir(self.root):
-            if entry.name.endswith("-delete"):
+            if _DOOMED.fullmatch(entry.name):
                 self._remove(entry.path)
             elif (match := _DIRECTORY.fullmatch(entry.name)) and entry.is_dir():
                 # A directory without its metadata file is one whose creation was cut short.
                 if os.path.exists(f"{entry.path}/{checkpoints.METADATA}"):
                     names.add((match[1], int(match[2])))
-                else:
+                elif all(_OF_A_LOG.match(name) for name in os.listdir(entry.path)):
                     self.files.remove_directory(entry.path)
+                else:
+                    logger.warning("%s is no log and is left alone", entry.path)
         return names
 
     def _remove(self, path: str) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from semel.broker.catalog.internal_topics import INTERNAL_TOPICS, internal_topic
-from semel.broker.catalog.journal import Journal, Record
+from semel.broker.catalog.journal import DamagedJournal, Journal, Record
 from semel.broker.settings.definitions import BadSetting
 from semel.broker.settings.settings import Settings, TopicConfig
 
@@ -30,6 +30,10 @@ SMALLEST_REWRITE = 1 << 20
 FEATURES = {"group.version": 1, "metadata.version": 30, "transaction.version": 2}
 
 BROKER, TOPIC, GROUP = "broker", "topic", "group"
+
+
+#: What a record that this version does not understand raises when it is applied.
+_UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, AssertionError)
 
 
 class Topic:
@@ -91,8 +95,7 @@ class Catalog:
         records, torn = self._journal.open()
         if torn:
             log.warning("cut off a torn write", extra={"file": self._journal.path, "bytes": torn})
-        for record in records:
-            self._apply(record)
+        self._replay(records)
         self._rewritten_size = self._journal.size
         if not self.cluster_id:
             self._write(*_new_cluster(self.node_id))
@@ -105,6 +108,17 @@ class Catalog:
 
     def close(self) -> None:
         self._journal.close()
+
+    def _replay(self, records: list[Record]) -> None:
+        for number, record in enumerate(records):
+            try:
+                self._apply(record)
+            except _UNREADABLE as problem:
+                raise DamagedJournal(
+                    f"{self._journal.path} cannot be read by this version of Semel: its record "
+                    f"{number} is {record}. Use the version that wrote it, or put the file back "
+                    "from a backup."
+                ) from problem
 
     # Topics
 

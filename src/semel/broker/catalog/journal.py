@@ -15,13 +15,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from semel.broker.start_failures import CannotStart
 from semel.wire.checksum import crc32c
 
 HEADER = struct.Struct(">II")
 Record = dict[str, Any]
 
 
-class DamagedJournal(Exception):
+class DamagedJournal(CannotStart):
     """The file is broken before its end: not what a crash leaves behind."""
 
 
@@ -36,7 +37,13 @@ class Journal:
         created = not self.path.exists()
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         content = self.path.read_bytes()
-        records, self.size = read(content)
+        try:
+            records, self.size = read(content)
+        except ValueError as problem:
+            raise DamagedJournal(
+                f"{self.path} holds an entry that is not JSON ({problem}): put the file back from "
+                "a backup, or give another data directory."
+            ) from None
         torn = len(content) - self.size
         if torn:
             self._check_torn(content)
@@ -86,7 +93,8 @@ class Journal:
         for position in range(self.size + 1, len(content) - HEADER.size):
             if _entry_at(content, position) is not None:
                 raise DamagedJournal(
-                    f"{self.path} is damaged at byte {self.size}, but goes on at byte {position}"
+                    f"{self.path} is damaged at byte {self.size}, but goes on at byte {position}: "
+                    "put it back from a backup, or give another data directory."
                 )
 
 
@@ -103,6 +111,18 @@ def read(content: bytes) -> tuple[list[Record], int]:
         records += json.loads(found)
         position += HEADER.size + len(found)
     return records, position
+
+
+def begins_well(path: Path) -> bool:
+    """Whether there is a journal at `path`: a file whose first entry is whole."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(HEADER.size)
+            if len(header) < HEADER.size:
+                return False
+            return _entry_at(header + file.read(HEADER.unpack(header)[0]), 0) is not None
+    except FileNotFoundError:
+        return False
 
 
 def sync_directory(directory: Path) -> None:

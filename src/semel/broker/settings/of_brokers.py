@@ -61,7 +61,7 @@ _NODE = [
     _setting("advertised.listeners", STRING, None, None, "The address told to clients, where it differs from `listeners`."),
     _setting("log.dir", STRING, "data", None, "The directory that holds everything this broker keeps."),
     _setting("durability", STRING, "os", one_of("os", "fsync"), "When a write counts as done: `os` = handed to the operating system (survives a killed process, as in Kafka), `fsync` = on the device (survives a power cut)."),
-    _setting("metrics.port", INT, -1, at_least(-1), "Port of the Prometheus page; 0 takes a free one, -1 serves none."),
+    _setting("metrics.port", INT, -1, between(-1, 65535), "Port of the Prometheus page; 0 takes a free one, -1 serves none."),
 ]
 
 _SOCKETS = [

@@ -15,7 +15,9 @@ from semel.broker.settings.definitions import BadSetting, ConfigSource, Setting,
 from semel.broker.settings.of_brokers import BROKER_SETTINGS
 from semel.broker.settings.of_topics import TOPIC_SETTINGS
 
-ENVIRONMENT_PREFIX = "SEMEL_"
+#: Of the environment's names with this prefix every one is a setting of the broker, and must be one
+#: that there is. Other names of ours (SEMEL_BOOTSTRAP_SERVERS, SEMEL_CACHE) are none.
+ENVIRONMENT_PREFIX = "SEMEL_BROKER_"
 
 
 class Settings(dict[str, Value]):
@@ -119,20 +121,25 @@ def from_toml(file: Path) -> dict[str, object]:
     import tomllib
 
     try:
-        return dict(_flat("", tomllib.loads(file.read_text(encoding="utf-8"))))
+        given = dict(_flat("", tomllib.loads(file.read_text(encoding="utf-8"))))
     except OSError as problem:
         raise BadSetting(f"Cannot read {file}: {problem.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise BadSetting(f"{file} is not TOML: {problem}") from None
+    for name, value in given.items():
+        _check(str(file), name, value)
+    return given
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """`SEMEL_LOG_RETENTION_MS=1000` is `log.retention.ms`."""
-    return {
-        name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", "."): value
-        for name, value in environment.items()
-        if name.startswith(ENVIRONMENT_PREFIX)
-    }
+    """`SEMEL_BROKER_LOG_RETENTION_MS=1000` is `log.retention.ms`."""
+    given = {}
+    for variable, value in environment.items():
+        if variable.startswith(ENVIRONMENT_PREFIX):
+            name = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
+            _check(f"{variable} in the environment", name, value)
+            given[name] = value
+    return given
 
 
 def from_flags(flags: Iterable[str]) -> dict[str, str]:
@@ -143,6 +150,14 @@ def from_flags(flags: Iterable[str]) -> dict[str, str]:
             raise BadSetting(f"A setting is given as name=value, not as {flag!r}")
         given[name.strip()] = value
     return given
+
+
+def _check(where: str, name: str, value: object) -> None:
+    """A setting that was not typed in just now is told together with where it stands."""
+    try:
+        BROKER_SETTINGS.named(name, "setting").parse(value)
+    except BadSetting as problem:
+        raise BadSetting(f"{where}: {problem}") from None
 
 
 def _flat(prefix: str, table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
