@@ -41,6 +41,23 @@ def disk(tmp_path, monkeypatch) -> FaultyFiles:
     return disk
 
 
+class HeldSyncs:
+    """The disk takes its time: no sync is done before the test says so."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._done: list[Callable[[OSError | None], None]] = []
+        broker.partitions.store.syncer.run = lambda work, done: self._done.append(done)
+
+    def release(self) -> None:
+        while self._done:
+            self._done.pop(0)(None)
+
+
+@pytest.fixture
+def hold_syncs() -> type[HeldSyncs]:
+    return HeldSyncs
+
+
 @pytest.fixture
 async def broker(start_broker) -> Broker:
     return await start_broker()

@@ -4,10 +4,11 @@ import os
 from uuid import UUID, uuid4
 
 import pytest
-from tests.support.disks import FaultyFiles
+from tests.support.disks import NO_PERMISSION, FaultyFiles
+from tests.support.transactional_log import TransactionalLog
 
 from semel.store.directory import DiskStore
-from semel.store.interface import LogConfig, StorageError
+from semel.store.interface import LogConfig, LogDeleted, StorageError
 
 CONFIG = LogConfig(segment_bytes=1000, index_interval_bytes=150, file_delete_delay_ms=500)
 
@@ -285,3 +286,82 @@ def test_a_segment_holds_no_offset_that_its_index_cannot(store, batch, offsets):
     log.append([batch(2**31)])
     assert [segment.base_offset for segment in log.segments()] == [0, 2**31]
     assert offsets(log.read(5, 100)) == [2**31 - 1]
+
+
+def test_offsets_on_file_of_a_deleted_log_are_not_those_of_the_next_of_its_name(
+    store, log, tmp_path, clock, batch
+):
+    log.delete_below(40)
+    store.checkpoint()
+    store.delete("t", 0)
+    fresh = store.create("t", 0, uuid4())
+    fresh.append([batch(offset) for offset in range(50)])
+    again = restart(store, tmp_path, clock).open("t", 0)
+    assert (again.start_offset, again.recovered_from) == (0, 0)
+
+
+def test_a_directory_that_could_not_be_removed_is_not_in_the_way_of_the_next(tmp_path, batch):
+    files = FaultyFiles(tmp_path)
+    store = DiskStore(tmp_path, files=files)
+    store.create("t", 0, uuid4()).append([batch(0)])
+    files.fail("rename", NO_PERMISSION, "/t-0")
+    with pytest.raises(StorageError):
+        store.delete("t", 0)
+    with pytest.raises(StorageError):
+        store.create("t", 0, uuid4())
+    files.heal()
+    assert store.create("t", 0, uuid4()).next_offset == 0
+    list(store.sweep())
+    assert [name for name in os.listdir(tmp_path) if "t-0" in name] == ["t-0"]
+
+
+def test_a_directory_made_by_somebody_else_is_left_alone(tmp_path):
+    store = DiskStore(tmp_path)
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / "precious").touch()
+    with pytest.raises(StorageError):
+        store.create("t", 0, uuid4())
+    assert (tmp_path / "t-0" / "precious").exists()
+
+
+@pytest.mark.parametrize("text", ["", "version: 0", "version: 0\ntopic_id: AAAA", "nonsense"])
+def test_a_log_that_names_no_topic_cannot_be_opened(store, log, tmp_path, clock, text):
+    (tmp_path / "t-0" / "partition.metadata").write_text(text)
+    again = restart(store, tmp_path, clock)
+    with pytest.raises(StorageError):
+        again.topic_id("t", 0)
+    with pytest.raises(StorageError):
+        again.open("t", 0)
+
+
+class TestASearchByTime:
+    """It pauses after each batch, and the log goes on meanwhile."""
+
+    def test_passes_over_what_was_deleted(self, store, log):
+        found = log.batches_at_or_after(0, 90)
+        assert next(found).base_offset == 0
+        log.delete_below(60)
+        store.clock.now_ms += 100_000
+        list(store.sweep())
+        rest = [batch.base_offset for batch in found]
+        assert rest[-1] == 87
+        assert log.offline is None
+
+    def test_sees_all_that_follows_what_was_replaced(self, store, clock, batch):
+        config = LogConfig(segment_bytes=1000, compact=True, delete=False, file_delete_delay_ms=0)
+        log = store.create("k", 0, uuid4(), config)
+        for number in range(60):
+            log.append([batch(number, key=b"%d" % (number % 40))])
+        found = log.batches_at_or_after(0, 60)
+        assert next(found).base_offset == 0
+        TransactionalLog(log).compact()
+        list(store.sweep())
+        assert {batch.base_offset for batch in found} >= set(range(40, 60))
+        assert log.offline is None
+
+    def test_of_a_deleted_log_ends_with_its_error(self, store, log):
+        found = log.batches_at_or_after(0, 90)
+        next(found)
+        store.delete("t", 0)
+        with pytest.raises(LogDeleted):
+            list(found)

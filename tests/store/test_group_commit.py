@@ -7,6 +7,7 @@ import pytest
 from tests.support.disks import BROKEN, FaultyFiles
 
 from semel.store.directory import DiskStore
+from semel.store.interface import LogDeleted
 
 
 @pytest.fixture
@@ -86,3 +87,36 @@ async def wait(ticket):
 
 def running_loop() -> bool:
     return asyncio.get_running_loop().is_running()
+
+
+@pytest.fixture
+def held(log):
+    """What is done after syncs that the disk takes its time for."""
+    done = []
+    log._store.syncer.run = lambda work, then: done.append(then)
+    return done
+
+
+async def test_a_sync_still_under_way_keeps_no_promise_of_a_log_that_was_opened_again(
+    log, held, batch
+):
+    """Its owner cuts off what was not promised durable when it opens the log."""
+    ticket = log.append([batch(0)])
+    while not held:  # noqa: ASYNC110  (there is no event to wait for)
+        await asyncio.sleep(0)
+    log._fail(OSError("on purpose"))
+    again = log._store.open("t", 0)
+    again.truncate(0)
+    assert ticket.error is log.offline
+    held.pop()(None)
+    assert not ticket.durable
+
+
+async def test_a_sync_still_under_way_keeps_no_promise_of_a_deleted_log(log, held, batch):
+    ticket = log.append([batch(0)])
+    while not held:  # noqa: ASYNC110  (there is no event to wait for)
+        await asyncio.sleep(0)
+    log._store.delete("t", 0)
+    assert isinstance(ticket.error, LogDeleted)
+    held.pop()(None)
+    assert not ticket.durable

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from semel.store.interface import LogDeleted, StorageError
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import response_class
 from semel.wire.schema import Field, Message, Struct
@@ -33,6 +34,13 @@ class ApiError(Exception):
         super().__init__(message or code.name)
         self.code = code
         self.message = message
+
+
+def storage_code(problem: StorageError) -> ErrorCode:
+    """What a client hears whose write was not to last: a disk may come back, a topic does not."""
+    if isinstance(problem, LogDeleted):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def failure(request: Message, version: int, code: int, message: str | None = None) -> Message:

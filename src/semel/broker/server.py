@@ -202,7 +202,11 @@ class Broker:
     def _task_done(self, task: asyncio.Task[object]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (problem := task.exception()) is not None:
-            log.error("a background task failed", exc_info=problem)
+            self.report_failure(problem)
+
+    def report_failure(self, problem: BaseException) -> None:
+        """Of something that nobody waits for."""
+        log.error("a background task failed", exc_info=problem)
 
     # What others ask
 

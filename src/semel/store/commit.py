@@ -68,6 +68,7 @@ class GroupCommit:
         self._dirty: dict[int, OpenFile] = {}
         self._directories: set[str] = set()
         self._tickets: list[Ticket] = []
+        self._syncing: list[Ticket] = []
         self._running = False
 
     def wrote(self, file: OpenFile) -> None:
@@ -93,7 +94,7 @@ class GroupCommit:
             self._start()
 
     def _start(self) -> None:
-        tickets, self._tickets = self._tickets, []
+        self._syncing, self._tickets = self._tickets, []
         dirty, self._dirty = self._dirty, {}
         directories, self._directories = self._directories, set()
 
@@ -103,9 +104,10 @@ class GroupCommit:
             for path in directories:
                 self._files.sync_directory(path)
 
-        self._syncer.run(work, lambda error: self._finish(tickets, error))
+        self._syncer.run(work, self._finish)
 
-    def _finish(self, tickets: list[Ticket], error: OSError | None) -> None:
+    def _finish(self, error: OSError | None) -> None:
+        tickets, self._syncing = self._syncing, []
         failure = self._fail(error) if error is not None else None
         if self._tickets and failure is None:
             self._start()
@@ -117,7 +119,9 @@ class GroupCommit:
             self.abandon(failure)
 
     def abandon(self, failure: StorageError) -> None:
-        """Fail the tickets that no sync will make durable."""
-        waiting, self._tickets = self._tickets, []
+        """Fail every ticket, also those whose sync is still under way: what it writes may be cut
+        off or gone by the time it is done."""
+        waiting = self._syncing + self._tickets
+        self._syncing, self._tickets = [], []
         for ticket in waiting:
             ticket.settle(failure)

@@ -6,12 +6,17 @@ does not know, the owner's `Policy` does: which data was aborted, which batches 
 
 Segments are cleaned in groups into files named `.cleaned`, which become `.swap` and then take the
 old ones' place. Whatever moment the process ends at, `recovery` completes or undoes it.
+
+Between two steps anything may happen to the log. When it went offline, was opened again or deleted,
+its directory may be another log's by now: the work ends there with the log's own error, and touches
+nothing more. Segments that were deleted are left out.
 """
 
 import asyncio
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -19,7 +24,7 @@ from semel.store.cleanable import LogToClean
 from semel.store.cleaning import BatchRetention, OffsetMap, Times, clean
 from semel.store.disk import DiskLog
 from semel.store.files import OpenFile, write_all
-from semel.store.interface import Buffer
+from semel.store.interface import Buffer, StorageError
 from semel.store.recovery import good_batches
 from semel.store.segment import MAX_RELATIVE_OFFSET, AnyPlace, Segment
 from semel.wire.batches import BatchHeader, records_of
@@ -29,7 +34,7 @@ _MANY_RECORDS = 200
 # So is a compressed one that is larger: nobody knows what it unpacks to.
 _SMALL_PACKED = 1_024
 _WRITE_BYTES = 1 << 20
-_SLICE_SECONDS = 0.001
+SLICE_SECONDS = 0.001
 
 Step = Callable[[], object] | None
 Steps = Iterator[Step]
@@ -73,26 +78,33 @@ def compact(
 ) -> Compacted:
     """Compact here and now."""
     compaction = Compaction(log, policy, section, now_ms, map_bytes)
-    for step in compaction.steps():
-        if step is not None:
-            step()
+    with compaction.guard():
+        for step in compaction.steps():
+            if step is not None:
+                step()
     return compaction.result
 
 
 async def compact_gently(
-    log: DiskLog, policy: Policy, section: LogToClean, now_ms: int, map_bytes: int = 64 << 20
+    log: DiskLog,
+    policy: Policy,
+    section: LogToClean,
+    now_ms: int,
+    map_bytes: int = 64 << 20,
+    slice_seconds: float = SLICE_SECONDS,
 ) -> Compacted:
     """Compact in slices of a millisecond, between which the event loop does other things."""
     compaction = Compaction(log, policy, section, now_ms, map_bytes)
-    deadline = time.perf_counter() + _SLICE_SECONDS
-    for step in compaction.steps():
-        if step is not None:
-            await asyncio.to_thread(step)
-        elif time.perf_counter() < deadline:
-            continue
-        else:
-            await asyncio.sleep(0)
-        deadline = time.perf_counter() + _SLICE_SECONDS
+    deadline = time.perf_counter() + slice_seconds
+    with compaction.guard():
+        for step in compaction.steps():
+            if step is not None:
+                await asyncio.to_thread(step)
+            elif time.perf_counter() < deadline:
+                continue
+            else:
+                await asyncio.sleep(0)
+            deadline = time.perf_counter() + slice_seconds
     return compaction.result
 
 
@@ -109,9 +121,31 @@ class Compaction:
         self.times = Times(now_ms, log.config.delete_retention_ms)
         self.latest = OffsetMap(map_bytes)
         self.result = Compacted(section.first_offset, log.size, log.size)
+        self._writer: _Writer | None = None
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Around all the work: what cannot be written leaves the log as it is, and online."""
+        try:
+            yield
+        except (OSError, CorruptSegment) as error:
+            if self.log.offline is not None:
+                raise self.log.offline from error
+            if self._writer is not None:
+                self._writer.discard()
+            if isinstance(error, CorruptSegment):
+                raise
+            log = f"{self.log.topic}-{self.log.partition}"
+            raise StorageError(f"{log} cannot be compacted: {error}", error) from error
 
     def steps(self) -> Steps:
         """All the work; nothing is lost if it is never finished."""
+        for step in self._steps():
+            yield step
+            if self.log.offline is not None:
+                raise self.log.offline
+
+    def _steps(self) -> Steps:
         yield from self._read_keys()
         cleaned_to = self.latest.latest + 1
         if cleaned_to <= self.first_offset:
@@ -125,9 +159,9 @@ class Compaction:
     def _read_keys(self) -> Steps:
         tracker = self.policy.tracker(self.first_offset, self.end_offset)
         for segment in self.log.sealed_below(self.end_offset):
-            if segment.next_offset <= self.first_offset:
+            if segment.next_offset <= self.first_offset or not self.log.holds(segment):
                 continue
-            for batch in _batches(segment):
+            for batch in _batches(segment, segment.log.get()):
                 if batch.last_offset < self.first_offset:
                     continue
                 if self.latest.is_full:
@@ -143,9 +177,15 @@ class Compaction:
                 self.latest.put(record.key, record.offset)
 
     def _clean(self, group: Sequence[Segment], tracker: Tracker) -> Steps:
-        writer = _Writer(self.log, group[0].base_offset)
-        for segment in group:
-            for batch in _batches(segment):
+        group = [segment for segment in group if self.log.holds(segment)]
+        if not group:
+            return
+        # Held open from here on: what is deleted meanwhile can still be read to its end.
+        files = [segment.log.get() for segment in group]
+        self._writer = writer = _Writer(self.log, group[0].base_offset)
+        writer.begin()
+        for segment, file in zip(group, files, strict=True):
+            for batch in _batches(segment, file):
                 verdict = BatchRetention(
                     tracker.is_dead(batch),
                     # The end of the round keeps its last offset, or the log would forget it.
@@ -155,7 +195,7 @@ class Compaction:
                 yield _handed_out(batch, partial(self._clean_batch, batch, verdict, cleaned))
                 writer.add(cleaned)
         side_files = tracker.side_files()
-        written = writer.finish(side_files, group[-1])
+        written = writer.finish(side_files, files[-1])
         yield lambda: self._sync(written)
         if self.log.replace(group, writer.segment, side_files):
             self.policy.replaced(group[0].base_offset, group[-1].next_offset, side_files)
@@ -182,8 +222,7 @@ def _handed_out(batch: BatchHeader, work: Callable[[], None]) -> Step:
     return None
 
 
-def _batches(segment: Segment) -> Iterator[BatchHeader]:
-    file = segment.log.get()
+def _batches(segment: Segment, file: OpenFile) -> Iterator[BatchHeader]:
     end = 0
     for batch, position in good_batches(file.fd, segment.size, segment.base_offset):
         end = position + batch.size
@@ -222,11 +261,14 @@ class _Writer:
         self._config = log.config
         self._pool = log.pool
         self._stem = log.stem(base_offset)
+        self._side_files: tuple[str, ...] = ()
         self.segment = Segment(self._pool, log.directory, base_offset, ".cleaned")
-        self.segment.create(0)
         self._buffers: list[Buffer] = []
         self._places: list[AnyPlace] = []
         self._size = 0
+
+    def begin(self) -> None:
+        self.segment.create(0)
 
     def add(self, batches: Sequence[Buffer]) -> None:
         for data in batches:
@@ -245,8 +287,16 @@ class _Writer:
             self.segment.append(self._buffers, self._places, self._size, self._config)
             self._buffers, self._places, self._size = [], [], 0
 
-    def finish(self, side_files: Mapping[str, bytes], last: Segment) -> list[OpenFile]:
+    def discard(self) -> None:
+        """Leave nothing behind of what could not be finished."""
+        suffixes = ("log", "index", "timeindex", *self._side_files)
+        for suffix in suffixes:
+            with suppress(OSError):
+                self._pool.files.unlink(f"{self._stem}.{suffix}.cleaned")
+
+    def finish(self, side_files: Mapping[str, bytes], last: OpenFile) -> list[OpenFile]:
         """Write the rest and return all files: once synced, they may take the old ones' place."""
+        self._side_files = tuple(side_files)
         self._write()
         segment = self.segment
         segment.flush_indexes()
@@ -257,6 +307,6 @@ class _Writer:
             write_all(self._pool.files, file.fd, [content])
             written.append(file)
         # Retention counts a segment without timestamps from when its data was written.
-        modified = os.fstat(last.log.get().fd).st_mtime
+        modified = os.fstat(last.fd).st_mtime
         os.utime(segment.log.path, (modified, modified))
         return written

@@ -15,7 +15,7 @@ from semel.store.checkpoints import LogName
 from semel.store.commit import Syncer
 from semel.store.disk import DiskLog
 from semel.store.files import FilePool, Files, OpenFile
-from semel.store.interface import Log, LogConfig, StorageError, Store
+from semel.store.interface import Log, LogConfig, LogDeleted, StorageError, Store
 
 _DIRECTORY = re.compile(r"(.+)-(\d+)")
 _DOOMED = re.compile(r".+-\d+\.[0-9a-f]{32}-delete")
@@ -65,12 +65,29 @@ class DiskStore(Store):
         self._start_offsets = self._read(checkpoints.START_OFFSETS)
         self._cleaner_offsets = self._read(checkpoints.CLEANER_OFFSETS)
         self._names = self._find_logs()
+        self._undeleted: set[LogName] = set()
+        """Deleted, but the disk would not let their directories go."""
+        self._stale: set[LogName] = set()
+        """Gone, but the files of offsets still speak of them: read as offsets of a new log of the
+        same name, they would hide its records."""
+        for name in self._recorded_names() - self._names:
+            self._forget_offsets(name)
 
     def list(self) -> list[LogName]:
         return sorted(self._names)
 
     def __contains__(self, log: LogName) -> bool:
         return log in self._names
+
+    def topic_id(self, topic: str, partition: int) -> UUID:
+        name = (topic, partition)
+        log = self._logs.get(name)
+        if log is not None:
+            return log.topic_id
+        try:
+            return checkpoints.read_topic_id(f"{self._directory(name)}/{checkpoints.METADATA}")
+        except OSError as error:
+            raise StorageError(f"{topic}-{partition} is of no known topic: {error}") from error
 
     def create(
         self, topic: str, partition: int, topic_id: UUID, config: LogConfig | None = None
@@ -80,7 +97,11 @@ class DiskStore(Store):
             raise FileExistsError(f"{topic}-{partition} exists")
         directory = self._directory(name)
         try:
+            self._clear_the_way(name)
             self.files.make_directory(directory)
+        except OSError as error:
+            raise StorageError(f"{topic}-{partition} cannot be created: {error}", error) from error
+        try:
             path = f"{directory}/{checkpoints.METADATA}"
             checkpoints.write_topic_id(self.files, path, topic_id, self.fsync)
             if self.fsync:
@@ -125,18 +146,13 @@ class DiskStore(Store):
         self._names.remove(name)
         log = self._logs.pop(name, None)
         if log is not None:
-            log.shut(StorageError(f"{topic}-{partition} was deleted"))
-        for offsets in (self._recovery_points, self._start_offsets, self._cleaner_offsets):
-            offsets.pop(name, None)
-        directory = self._directory(name)
-        # Kafka's name for a directory on its way out; a topic of the same name may come meanwhile.
-        to_delete = f"{self.root}/{topic[:200]}-{partition}.{uuid4().hex}-delete"
+            log.shut(LogDeleted(f"{topic}-{partition} was deleted"))
+        self._forget_offsets(name)
         try:
-            self.files.rename(directory, to_delete)
+            self._rename_to_delete(name, (log.config if log else LogConfig()).file_delete_delay_ms)
         except OSError as error:
+            self._undeleted.add(name)
             raise StorageError(f"{topic}-{partition} cannot be deleted: {error}", error) from error
-        delay_ms = log.config.file_delete_delay_ms if log else LogConfig().file_delete_delay_ms
-        self.delete_later([to_delete], delay_ms)
 
     def checkpoint(self) -> None:
         try:
@@ -200,6 +216,28 @@ class DiskStore(Store):
 
     # Within
 
+    def _rename_to_delete(self, name: LogName, delay_ms: int) -> None:
+        """Kafka's name for a directory on its way out: a topic of the same name may come now."""
+        to_delete = f"{self.root}/{name[0][:200]}-{name[1]}.{uuid4().hex}-delete"
+        self.files.rename(self._directory(name), to_delete)
+        self.delete_later([to_delete], delay_ms)
+
+    def _clear_the_way(self, name: LogName) -> None:
+        """Nothing of a deleted log of this name may be taken for the new one's."""
+        if name in self._undeleted:
+            self._rename_to_delete(name, 0)
+            self._undeleted.remove(name)
+        if name in self._stale:
+            self._write_checkpoints()
+
+    def _forget_offsets(self, name: LogName) -> None:
+        for offsets in (self._recovery_points, self._start_offsets, self._cleaner_offsets):
+            if offsets.pop(name, None) is not None:
+                self._stale.add(name)
+
+    def _recorded_names(self) -> set[LogName]:
+        return {*self._recovery_points, *self._start_offsets, *self._cleaner_offsets}
+
     def _directory(self, name: LogName) -> str:
         return f"{self.root}/{name[0]}-{name[1]}"
 
@@ -247,6 +285,9 @@ class DiskStore(Store):
                 self._start_offsets.pop(name, None)
         self._write(checkpoints.RECOVERY_POINTS, self._recovery_points)
         self._write(checkpoints.START_OFFSETS, self._start_offsets)
+        if self._stale:
+            self._write(checkpoints.CLEANER_OFFSETS, self._cleaner_offsets)
+            self._stale.clear()
 
     def _read(self, name: str) -> dict[LogName, int]:
         return checkpoints.read_offsets(f"{self.root}/{name}")

@@ -14,6 +14,7 @@ from semel.store.interface import (
     NO_LIMIT,
     Buffer,
     LogConfig,
+    LogDeleted,
     OffsetOutOfRange,
     Region,
     SegmentInfo,
@@ -221,17 +222,22 @@ class DiskLog(LogFiles):
             return [_info(segment) for segment in self._segments]
 
     def batches_at_or_after(self, timestamp: int, limit_offset: int) -> Iterator[BatchHeader]:
-        for segment in tuple(self._segments):
+        # Between two batches segments may be deleted or replaced: each is looked for when needed.
+        offset = self.start_offset
+        while offset < min(limit_offset, self.next_offset):
+            offset = max(offset, self.start_offset)
             with self._guard():
+                segment = self._segment_of(offset)
                 segment.read_timestamps()
             if segment.max_timestamp >= timestamp and segment.size:
-                found = segment.batches_at_or_after(timestamp, self.start_offset, limit_offset)
+                found = segment.batches_at_or_after(timestamp, offset, limit_offset)
                 while True:
                     with self._guard():
                         batch = next(found, None)
                     if batch is None:
                         break
                     yield batch
+            offset = max(offset + 1, segment.next_offset)
 
     def largest_timestamp(self) -> int | None:
         with self._guard():
@@ -326,6 +332,10 @@ class DiskLog(LogFiles):
         with self._guard():
             self._store.set_cleaned_to(self, offset)
 
+    def holds(self, segment: Segment) -> bool:
+        """Whether it is still part of the log: retention and DeleteRecords take some out."""
+        return segment in self._segments
+
     def sealed_below(self, offset: int) -> list[Segment]:
         """The segments that begin below `offset`, the active one never among them."""
         return [segment for segment in self._segments[:-1] if segment.base_offset < offset]
@@ -372,7 +382,8 @@ class DiskLog(LogFiles):
 
     def shut(self, reason: StorageError) -> None:
         """Give up all files without writing anything more."""
-        self.offline = self.offline or reason
+        if self.offline is None or isinstance(reason, LogDeleted):
+            self.offline = reason
         self._commit.abandon(self.offline)
         for segment in self._segments:
             segment.close()

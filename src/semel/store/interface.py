@@ -27,6 +27,10 @@ class StorageError(Exception):
         self.cause = cause
 
 
+class LogDeleted(StorageError):
+    """The log was deleted. It does not come back; one of the same name is another log."""
+
+
 class OffsetOutOfRange(Exception):
     """Asked to read below the log's start or beyond its end."""
 
@@ -336,6 +340,10 @@ class Store(ABC):
         """Whether there is this log."""
 
     @abstractmethod
+    def topic_id(self, topic: str, partition: int) -> UUID:
+        """Whose log it is, opened or not. A topic deleted and made again has another id."""
+
+    @abstractmethod
     def create(
         self, topic: str, partition: int, topic_id: UUID, config: LogConfig | None = None
     ) -> Log:
@@ -348,7 +356,8 @@ class Store(ABC):
 
     @abstractmethod
     def delete(self, topic: str, partition: int) -> None:
-        """Forget a log at once; its files go later, and regions being sent stay readable."""
+        """Forget a log at once; its files go later, and regions being sent stay readable. The log
+        is offline for good, with `LogDeleted`."""
 
     @abstractmethod
     def checkpoint(self) -> None:

@@ -12,6 +12,7 @@ from semel.store.interface import (
     Buffer,
     Log,
     LogConfig,
+    LogDeleted,
     OffsetOutOfRange,
     Region,
     SegmentInfo,
@@ -290,6 +291,9 @@ class MemoryStore(Store):
     def __contains__(self, log: tuple[str, int]) -> bool:
         return log in self._logs
 
+    def topic_id(self, topic: str, partition: int) -> UUID:
+        return self._logs[topic, partition].topic_id
+
     def create(
         self, topic: str, partition: int, topic_id: UUID, config: LogConfig | None = None
     ) -> MemoryLog:
@@ -308,7 +312,7 @@ class MemoryStore(Store):
 
     def delete(self, topic: str, partition: int) -> None:
         log = self._logs.pop((topic, partition))
-        log.offline = StorageError(f"{topic}-{partition} was deleted")
+        log.fail(LogDeleted(f"{topic}-{partition} was deleted"))
 
     def checkpoint(self) -> None:
         """Nothing to write down."""

@@ -307,21 +307,19 @@ class Segment:
             yield Place(base, base + delta, max_timestamp, position, length)
             position += length
 
-    def header_at(self, place: Place) -> BatchHeader:
-        """The whole batch, read into memory."""
-        return BatchHeader(os.pread(self.log.get().fd, place.size, place.position))
-
     def batches_at_or_after(
         self, timestamp: int, start_offset: int, limit_offset: int
     ) -> Iterator[BatchHeader]:
-        """Batches with records of that time or later (Kafka's LogSegment.findOffsetByTimestamp)."""
+        """Batches with records of that time or later (Kafka's LogSegment.findOffsetByTimestamp).
+        They are read from one file, also if the segment is deleted or replaced meanwhile."""
+        file = self.log.get()
         entry = self.time_index.floor(timestamp)
         begin = max(start_offset, self.base_offset + (entry[1] if entry else 0))
         for place in self.scan(self.find(begin)):
             if place.base_offset >= limit_offset:
                 return
             if place.max_timestamp >= timestamp:
-                yield self.header_at(place)
+                yield BatchHeader(os.pread(file.fd, place.size, place.position))
 
     def settle_at(self, stem: str, next_offset: int) -> None:
         """Its files were renamed; the next segment begins at `next_offset`."""

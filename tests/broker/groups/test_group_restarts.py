@@ -1,10 +1,13 @@
 """Groups and their offsets across restarts, reloads and failing disks; offsets in transactions."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 from tests.support.disks import BROKEN
 
+from semel.broker import api
+from semel.broker.context import Context
 from semel.core.placing import partition_of
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -33,7 +36,7 @@ class Producer:
         request = AddOffsetsToTxnRequest(transactional_id="tx", group_id=group, **self.ids)
         return (await self.speak.ask(request, 3)).error_code
 
-    async def commit_offset(self, offset, version=3, topic="t", **fields):
+    def offset_request(self, offset, topic="t", **fields):
         partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
             partition_index=0, committed_offset=offset
         )
@@ -41,7 +44,10 @@ class Producer:
             name=topic, partitions=[partition]
         )
         given = {"transactional_id": "tx", "group_id": "g", "topics": [wanted]}
-        request = TxnOffsetCommitRequest(**(given | self.ids | fields))
+        return TxnOffsetCommitRequest(**(given | self.ids | fields))
+
+    async def commit_offset(self, offset, version=3, topic="t", **fields):
+        request = self.offset_request(offset, topic, **fields)
         response = await self.speak.ask(request, version)
         return response.topics[0].partitions[0].error_code
 
@@ -261,3 +267,92 @@ async def test_who_finds_out_that_the_disk_fails_is_sent_away_like_the_others(
     assert (await speak.sync(joined)).error_code == ErrorCode.NOT_COORDINATOR
     rejoined = await speak.join()
     assert (await speak.sync(rejoined)).error_code == 0
+
+
+# Topics that are deleted, and made again under their name
+
+
+async def test_offsets_of_a_topic_deleted_while_its_coordinator_loads_are_forgotten(
+    start_broker, speak_to, tmp_path, monkeypatch, until
+):
+    first = await start_broker(tmp_path / "d")
+    speak = await speak_to(first)
+    await speak.create("t")
+    for offset in range(5):
+        assert await speak.commit(offset) == 0
+    await first.stop()
+    monkeypatch.setattr("semel.broker.coordinators.shards.LOAD_AT_ONCE_BYTES", 0)
+    second = await start_broker(tmp_path / "d")
+    shard = second.groups.shard_of("g")
+    assert shard.machine is None
+    second.catalog.delete_topic("t")
+    second.catalog.create_topic("t", 2)
+    await until(lambda: shard.machine is not None)
+    assert (await (await speak_to(second)).fetch()).committed_offset == -1
+
+
+async def test_offsets_of_a_topic_are_forgotten_though_a_crash_came_between(
+    start_broker, speak_to, tmp_path
+):
+    """The catalog knows of the deletion, the log of the offsets does not yet."""
+    first = await start_broker(tmp_path / "d")
+    speak = await speak_to(first)
+    await speak.create("t")
+    producer = await Producer.start(speak)
+    assert await producer.add_offsets() == 0
+    assert await producer.commit_offset(7) == 0
+    assert await producer.end(True) == 0
+    first.catalog.listeners.remove(first.groups)
+    first.catalog.delete_topic("t")
+    first.catalog.create_topic("t", 2)
+    await first.stop()
+    second = await start_broker(tmp_path / "d")
+    assert (await (await speak_to(second)).fetch()).committed_offset == -1
+
+
+async def test_an_offset_of_the_new_topic_survives_the_news_of_the_old_ones_deletion(
+    broker, speak, producer
+):
+    """All within one turn of the loop, before the coordinators are told."""
+    assert await producer.add_offsets() == 0
+    broker.loop.call_soon(broker.catalog.delete_topic, "t")
+    broker.loop.call_soon(broker.catalog.create_topic, "t", 2)
+    asked = producer.offset_request(1)
+    context = Context(broker, SimpleNamespace(peer_host="", peer_port=0), "tester", b"")
+    broker.loop.call_soon(api.handler(asked.API_KEY), context, asked, 3)
+    await asyncio.sleep(0)
+    assert await producer.end(True) == 0
+    assert (await speak.fetch(require_stable=True)).committed_offset == 1
+
+
+async def test_an_offset_on_its_way_when_its_topic_is_deleted_does_not_count_for_the_next(
+    start_broker, speak_to, hold_syncs, until
+):
+    broker = await start_broker(durability="fsync")
+    speak = await speak_to(broker)
+    await speak.create("t")
+    assert await speak.commit(1, group="g") == 0
+    producer = await Producer.start(speak)
+    held = hold_syncs(broker)
+    partition = broker.groups.shard_of("g").partition
+    committing = asyncio.create_task(producer.commit_offset(7, version=5))
+    await until(lambda: partition.state.verifications)
+    broker.catalog.delete_topic("t")
+    broker.catalog.create_topic("t", 2)
+    await until(lambda: held.release() or committing.done())
+    assert await committing == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+async def test_a_coordinator_whose_log_was_opened_again_is_built_from_it(broker, speak, until):
+    """Somebody else than the coordinator found the disk broken, and housekeeping healed it."""
+    await speak.create("t")
+    assert await speak.commit(5) == 0
+    shard = broker.groups.shard_of("g")
+    before = shard.machine
+    shard.partition.log._fail(OSError("on purpose"))
+    broker.partitions.housekeeping.reopen(shard.partition)
+    assert shard.machine is None
+    await until(lambda: shard.machine is not None)
+    assert await speak.commit(6) == 0
+    assert shard.machine is not before
+    assert (await speak.fetch()).committed_offset == 6

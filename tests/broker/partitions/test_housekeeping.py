@@ -1,6 +1,7 @@
 """Retention, compaction, idle producers, and partitions that come back: what one timer drives."""
 
 import asyncio
+import shutil
 
 from semel.broker.server import Broker
 
@@ -86,10 +87,14 @@ def test_a_log_that_cannot_be_opened_takes_one_partition_offline_until_it_can(
 
 
 def test_leftover_directories_of_deleted_topics_are_removed(tmp_path, new_talk, build_batch):
+    for name in ("x", "t"):
+        with Broker(data=tmp_path) as broker, new_talk(broker.bootstrap_servers) as talk:
+            talk.create(name)
+            talk.produce(name, build_batch(b"old"))
+    shutil.copytree(tmp_path / "x-0", tmp_path / "kept")
+    with Broker(data=tmp_path) as broker:
+        broker.loop.call_soon_threadsafe(broker.catalog.delete_topic, "x")
+    (tmp_path / "kept").rename(tmp_path / "x-0")
     with Broker(data=tmp_path) as broker, new_talk(broker.bootstrap_servers) as talk:
-        talk.create("t")
-        talk.produce("t", build_batch(b"old"))
-    (tmp_path / "t-0").rename(tmp_path / "x-0")
-    with Broker(data=tmp_path) as broker, new_talk(broker.bootstrap_servers) as talk:
-        assert talk.read("t") == []
+        assert [record.value for record in talk.read("t")] == [b"old"]
         assert not (tmp_path / "x-0").exists()

@@ -3,8 +3,14 @@
 import pytest
 from tests.support.groups.bench import topic_id
 
-from semel.core.groups.commands import OffsetDelete, OffsetFetch
-from semel.core.groups.topics import NO_TOPIC_ID
+from semel.core.groups.commands import (
+    OffsetCommit,
+    OffsetDelete,
+    OffsetFetch,
+    OffsetToCommit,
+    TxnOffsetCommit,
+)
+from semel.core.groups.topics import NO_TOPIC_ID, Topics
 from semel.wire.errors import ErrorCode
 
 NONE = ErrorCode.NONE
@@ -113,13 +119,39 @@ def test_an_unknown_group_has_committed_nothing(bench):
 
 
 def test_offsets_of_a_topic_that_was_made_anew_are_not_taken_for_its_own(bench):
-    from semel.core.groups.commands import OffsetCommit, OffsetToCommit
-
     bench.do(OffsetCommit("g", (OffsetToCommit("t", 0, 5, topic_id=topic_id("an older t")),)))
     asked = (("t", topic_id("t"), (0,)),)
     assert bench.do(OffsetFetch("g", asked)).topics[0][2][0].offset == -1
     by_name = (("t", NO_TOPIC_ID, (0,)),)
     assert bench.do(OffsetFetch("g", by_name)).topics[0][2][0].offset == 5
+
+
+def test_offsets_of_topics_that_went_while_nobody_was_told_are_deleted_by_the_load(bench):
+    bench.set_topics(t=4, u=4)
+    known = [
+        OffsetToCommit("t", 0, 5, topic_id=topic_id("t")),
+        OffsetToCommit("t", 1, 5),  # by an old client: no id is kept
+    ]
+    gone = [
+        OffsetToCommit("t", 2, 5, topic_id=topic_id("an older t")),
+        OffsetToCommit("u", 0, 5, topic_id=topic_id("u")),
+        OffsetToCommit("u", 1, 5),
+    ]
+    bench.do(OffsetCommit("g", (*known, *gone)))
+    bench.do(TxnOffsetCommit("g", 7, 0, (OffsetToCommit("u", 2, 5, topic_id=topic_id("u")),)))
+    bench.topics = Topics.of([bench.topics.by_name["t"]], version=9)
+    bench.restart()
+    bench.end(7, commit=True)
+    [(name, _, offsets)] = bench.do(OffsetFetch("g")).topics
+    assert (name, [offset.partition for offset in offsets]) == ("t", [0, 1])
+
+
+def test_an_offset_of_a_transaction_keeps_the_id_of_its_topic(bench):
+    offset = OffsetToCommit("t", 0, 5, topic_id=topic_id("an older t"))
+    bench.do(TxnOffsetCommit("g", 7, 0, (offset,)))
+    bench.end(7, commit=True)
+    bench.restart()
+    assert bench.offset() == -1
 
 
 # Delete

@@ -77,14 +77,14 @@ class SimulatedBroker(Broker):
             answer = api.handler(request.API_KEY)(self._context(), request, version)
         except ApiError as problem:
             return failure(request, version, problem.code, problem.message)
-        if not isawaitable(answer):
-            return answer
-        waiting = asyncio.ensure_future(answer)
-        await asyncio.wait((waiting, self.gone), return_when=asyncio.FIRST_COMPLETED)
-        if not waiting.done():
-            waiting.cancel()
-            raise Gone
-        return waiting.result()
+        while isawaitable(answer):  # a coroutine may end with a future
+            waiting = asyncio.ensure_future(answer)
+            await asyncio.wait((waiting, self.gone), return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                waiting.cancel()
+                raise Gone
+            answer = waiting.result()
+        return answer
 
     def _context(self) -> Context:
         line: Any = Line()

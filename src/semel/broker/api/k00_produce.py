@@ -17,6 +17,7 @@ from collections.abc import Coroutine, Iterable, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING
 
+from semel.broker.failures import storage_code
 from semel.broker.partitions.opening import MUST_OPEN, Opened
 from semel.broker.partitions.partition import Partition
 from semel.broker.replies import InTurn, NowOrLater, when_durable
@@ -45,7 +46,12 @@ TOPIC_IDS_SINCE = 13
 IMPLICIT_ADDING_SINCE = 12
 #: Refusals that do not tell the log's start (ReplicaManager.appendRecordsToLeader).
 WITHOUT_LOG_START = frozenset(
-    {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR}
+    {
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
 )
 FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE})
 
@@ -294,7 +300,7 @@ def _tell_whether_durable(answer: Answer, ticket: Ticket) -> None:
         return
     answer.base_offset = -1
     if ticket.error is not None:
-        answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        answer.error_code = storage_code(ticket.error)
         answer.error_message = str(ticket.error)
     else:
         answer.error_code = ErrorCode.REQUEST_TIMED_OUT

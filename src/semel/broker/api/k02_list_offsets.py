@@ -66,9 +66,19 @@ def handle(
 async def _list_later(
     ctx: Context, request: ListOffsetsRequest, version: int
 ) -> ListOffsetsResponse:
-    """The same, with the offsets for which batches must be opened looked for beforehand."""
-    is_committed = request.isolation_level == READ_COMMITTED
+    """The same, with the offsets for which batches must be opened looked for beforehand: once more
+    if a topic was made again meanwhile."""
     found: Found = {}
+    while True:
+        await _search_all(ctx, request, found)
+        try:
+            return _list(ctx, request, version, found)
+        except TooLarge:
+            continue
+
+
+async def _search_all(ctx: Context, request: ListOffsetsRequest, found: Found) -> None:
+    is_committed = request.isolation_level == READ_COMMITTED
     for topic in request.topics:
         for asked in topic.partitions:
             partition = ctx.partitions.find(topic.name, asked.partition_index)
@@ -81,7 +91,6 @@ async def _list_later(
             if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
                 with suppress(StorageError):  # said by what follows
                     found[partition] = await _search(ctx, partition, asked.timestamp, is_committed)
-    return _list(ctx, request, version, found)
 
 
 async def _search(

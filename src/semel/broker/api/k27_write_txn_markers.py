@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from semel.broker.context import CLUSTER_NAME, Context
-from semel.broker.failures import ApiError
+from semel.broker.failures import ApiError, storage_code
 from semel.broker.replies import NowOrLater, when_durable
 from semel.core.partition.admission import Refusal
 from semel.store.interface import Ticket
@@ -53,7 +53,7 @@ def handle(
     def respond() -> WriteTxnMarkersResponse:
         for result, ticket in waiting:
             if ticket.error is not None:
-                result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+                result.error_code = storage_code(ticket.error)
         return response
 
     return when_durable(ctx.broker.loop, [ticket for _, ticket in waiting], respond)

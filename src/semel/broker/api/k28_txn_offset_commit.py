@@ -107,6 +107,7 @@ def _sorted_out(
                         partition.committed_offset,
                         partition.committed_leader_epoch,
                         partition.committed_metadata or "",
+                        topic.id,
                     )
                 )
     return response, offsets, pending
@@ -161,7 +162,12 @@ async def _commit_later(
     respond: Callable[[CommitReply], Response],
 ) -> Response:
     """A coroutine, so that what the client sends next does not overtake these offsets."""
-    return respond(await settled(_commit_verified(ctx, command, guard, await verdicts)))
+    errors = await verdicts
+    known = ctx.catalog.topics_by_id
+    if not all(offset.topic_id in known for offset in command.offsets):
+        # One was deleted meanwhile: asked again, the client hears which.
+        return respond(command.refused(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    return respond(await settled(_commit_verified(ctx, command, guard, errors)))
 
 
 def _commit_verified(

@@ -127,6 +127,8 @@ class Groups:
 
     def shard_of(self, group_id: str) -> GroupShard:
         """The coordinator of a group; makes the offsets topic if there is none yet."""
+        if self._topics_are_stale:
+            self._tell_topics()  # what is asked now must not precede what was deleted before
         if not self.shards:
             self.ensure_topic()
         shard = self.shards[partition_of(group_id, len(self.shards))]
@@ -231,6 +233,8 @@ class Groups:
             case ResolveRegexes():
                 self._resolve(shard, effect)
             case StartTimers():
+                if self._topics_are_stale:
+                    self._tell_topics()
                 # What changed while it was loaded, it could not be told.
                 shard.submit(SettingsChanged(self.settings))
                 shard.submit(TopicsChanged(self._topics))
@@ -325,6 +329,8 @@ class Groups:
             self.broker.loop.call_soon(self._tell_topics)
 
     def _tell_topics(self) -> None:
+        if not self._topics_are_stale:
+            return  # somebody could not wait for it
         self._refresh_topics()
         deleted = tuple((topic.name, topic.id) for topic in self._deleted_topics)
         self._deleted_topics = []

@@ -23,7 +23,7 @@ from semel.broker.replies import NowOrLater
 from semel.core.machine import Codec, Command, Decision, LogEntry, Machine
 from semel.core.partition.admission import Refusal
 from semel.core.partition.verification import Guard
-from semel.store.interface import DURABLE, Ticket
+from semel.store.interface import DURABLE, StorageError, Ticket
 from semel.wire.batches import (
     NO_PRODUCER_ID,
     Attribute,
@@ -189,13 +189,21 @@ class Shard(Generic[M]):
         """The same, pausing after every batch so that a long log does not hold up the loop."""
         self.error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         machine = self._new_machine()
-        for batch in self.partition.log.batches(self.partition.log.start_offset):
+        log = self.partition.log
+        for batch in log.batches(log.start_offset):
             for record in self._decode(BatchHeader(batch)):
                 machine.apply(record)
             yield
+            if log is not self.partition.log:
+                raise StorageError(f"{self!r}: its log was opened again while it was read")
         self.machine = machine
+        self.partition.on_reopened = self._reopened
         self._ticket = DURABLE
         self._run(Decision(effects=machine.resume()))
+
+    def _reopened(self) -> None:
+        """The log may hold less than the machine has seen: only a machine built from it counts."""
+        self._give_up("its log was opened again")
 
     def unload(self) -> None:
         """Forget the machine. All that waits is answered NOT_COORDINATOR, and so is what comes."""

@@ -86,12 +86,12 @@ class ShardLoader(Generic[M]):
         try:
             for _ in shard.load_steps():
                 await asyncio.sleep(0)
+                if shard.partition.is_deleted:
+                    return  # whatever it still had to do is nobody's business any more
         except StorageError as problem:
             self._load_failed(shard, problem)
         finally:
             self._loading.discard(shard)
-        if shard.partition.is_deleted:
-            shard.unload()
 
     def _load_failed(self, shard: Shard[M], problem: StorageError) -> None:
         log.warning("cannot be loaded yet", extra={"shard": shard, "why": str(problem)})

@@ -2,7 +2,8 @@
 
 Retention, compaction, forgetting idle producers, checkpoints, and the way back for partitions whose
 disk failed. The loop is yielded to between partitions, so that thousands of them do not hold up a
-request.
+request. Whatever such a request deletes is left out from then on: iterating over the partitions
+gives none that is deleted, also of topics that were there when the walk began.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from semel.core.partition.compaction import CompactionPolicy
 from semel.store.cleanable import LogToClean, dirtiest, measure
-from semel.store.compaction import CorruptSegment, compact_gently
+from semel.store.compaction import SLICE_SECONDS, CorruptSegment, compact_gently
 from semel.store.disk import DiskLog
 from semel.store.interface import StorageError
 
@@ -35,7 +37,9 @@ class Housekeeping:
         self._settings = partitions.broker.settings
         self._now_ms = partitions.broker.now_ms
         self._done_ms: dict[str, int] = {}
-        self._left_alone: set[Partition] = set()
+        self._left_alone: WeakSet[DiskLog] = WeakSet()
+        """Logs that could not be compacted. One that is opened again gets another chance."""
+        self.slice_seconds = SLICE_SECONDS
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -48,7 +52,10 @@ class Housekeeping:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(TICK_MS / 1000)
-            await self.tick()
+            try:
+                await self.tick()
+            except Exception as problem:  # the others' logs need their keeper all the same
+                self._partitions.broker.report_failure(problem)
 
     async def tick(self) -> None:
         """Do whatever is due."""
@@ -83,31 +90,48 @@ class Housekeeping:
     async def compact(self) -> None:
         """Compact the logs that are due, the dirtiest first."""
         while (partition := self._dirtiest()) is not None:
-            log, section = partition.log, self._to_clean(partition)
+            log = partition.log
             assert isinstance(log, DiskLog)
             policy = CompactionPolicy(partition.state)
             try:
-                result = await compact_gently(log, policy, section, self._now_ms())
-            except (CorruptSegment, StorageError) as problem:
-                self._left_alone.add(partition)
-                logger.error(
-                    "compaction failed; this log is left alone from now on",
-                    extra={"partition": partition, "why": str(problem)},
+                section = self._to_clean(partition)
+                result = await compact_gently(
+                    log, policy, section, self._now_ms(), slice_seconds=self.slice_seconds
                 )
+            except (CorruptSegment, StorageError) as problem:
+                self._not_compacted(partition, log, problem)
                 continue
             logger.info("compacted", extra={"partition": partition, **result._asdict()})
             if result.cleaned_to <= section.first_offset:
                 return  # no progress: a single key map could not hold a batch's keys
 
+    def _not_compacted(self, partition: Partition, log: DiskLog, problem: Exception) -> None:
+        self._left_alone.add(log)
+        if log.offline is None:
+            logger.error(
+                "compaction failed; this log is left alone from now on",
+                extra={"partition": partition, "why": str(problem)},
+            )
+        else:  # deleted meanwhile, or its disk failed: that is told elsewhere
+            logger.info(
+                "compaction ends in the middle",
+                extra={"partition": partition, "why": str(problem)},
+            )
+
     def _dirtiest(self) -> Partition | None:
-        due = [
-            (partition, self._to_clean(partition), partition.log.config)
-            for partition in self._partitions
-            if partition.log.config.compact
-            and partition.log.offline is None
-            and isinstance(partition.log, DiskLog)
-            and partition not in self._left_alone
-        ]
+        due = []
+        for partition in self._partitions:
+            log = partition.log
+            if (
+                log.config.compact
+                and log.offline is None
+                and isinstance(log, DiskLog)
+                and log not in self._left_alone
+            ):
+                try:
+                    due.append((partition, self._to_clean(partition), log.config))
+                except StorageError as problem:
+                    self._not_compacted(partition, log, problem)
         return dirtiest(due)
 
     def _to_clean(self, partition: Partition) -> LogToClean:

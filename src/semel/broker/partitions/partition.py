@@ -78,6 +78,7 @@ class Partition:
         "index",
         "is_deleted",
         "log",
+        "on_reopened",
         "opens",
         "snapshot_offset",
         "state",
@@ -99,6 +100,7 @@ class Partition:
         self._wake = wake
         self.waiters: set[Waiter] = set()
         self.is_deleted = False
+        self.on_reopened: Callable[[], None] | None = None
         self.configure()
         self._open(log)
 
@@ -133,6 +135,8 @@ class Partition:
         if durable_to is not None and durable_to < log.next_offset:
             log.truncate(durable_to)
         self._open(log)
+        if self.on_reopened is not None:
+            self.on_reopened()
         self._wake(self)
 
     # What there is to read
@@ -313,6 +317,8 @@ class Partition:
         return Appended(batch.base_offset, batch.timestamp, ticket)
 
     def _storage_refusal(self) -> Refusal:
+        if self.is_deleted:
+            return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{self!r} was deleted.")
         return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, f"{self!r} is offline: {self.log.offline}")
 
     # Keeping

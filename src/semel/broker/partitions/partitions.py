@@ -116,9 +116,12 @@ class Partitions:
         return self._by_topic.get(topic, [])
 
     def __iter__(self) -> Iterator[Partition]:
-        """Those that are made; a large new topic's may still be on their way."""
+        """Those that are made; a large new topic's may still be on their way. Whoever pauses on the
+        way is not given what was deleted meanwhile: its name may be another topic's by then."""
         for partitions in list(self._by_topic.values()):
-            yield from _made(partitions)
+            for partition in _made(partitions):
+                if not partition.is_deleted:
+                    yield partition
 
     def name_of(self, topic_id: UUID) -> str | None:
         topic = self.broker.catalog.topics_by_id.get(topic_id)
@@ -142,7 +145,8 @@ class Partitions:
     def topic_deleted(self, topic: Topic) -> None:
         for partition in _made(self._by_topic.pop(topic.name)):
             partition.is_deleted = True
-            self._remove_log(topic.name, partition.index)
+            if (topic.name, partition.index) in self.store:  # otherwise it could never be made
+                self._remove_log(topic.name, partition.index)
             self._wake(partition)
 
     def topic_configured(self, topic: Topic) -> None:
@@ -161,7 +165,8 @@ class Partitions:
                 return  # deleted, or grown again: then somebody else goes on
             partitions[index]
             await asyncio.sleep(0)
-        self._by_topic[topic.name] = list(partitions)
+        if self._by_topic.get(topic.name) is partitions:
+            self._by_topic[topic.name] = list(partitions)
 
     # Logs
 
@@ -185,20 +190,28 @@ class Partitions:
 
     def _find_log(self, topic: Topic, index: int) -> Log:
         """The log on disk, or a new one."""
+        known = self.broker.catalog.topics_by_id.get(topic.id)
+        assert known is topic, f"{topic} is not, or no longer, in the catalog"
         config = log_config(topic.config)
         if (topic.name, index) in self.store:
             log = self.store.open(topic.name, index, config)
             if log.topic_id == topic.id:
                 return log
-            self.store.delete(topic.name, index)  # of an older topic of the same name
+            self._remove_log(topic.name, index)  # of an older topic of the same name
+        if (topic.name, index) in self.store:
+            raise StorageError(f"{topic.name}-{index} holds the log of another topic")
         return self.store.create(topic.name, index, topic.id, config)
 
     def _remove_log(self, name: str, index: int) -> None:
-        """Where the disk refuses, the next start finds a log that no topic claims."""
-        if (name, index) not in self.store:
-            return  # it could never be made
+        """The only way a log is deleted, and never one whose topic the catalog knows. Where the
+        disk refuses, the next start finds a log that no topic claims."""
         try:
-            self.store.delete(name, index)
+            topic = self.broker.catalog.topics_by_id.get(self.store.topic_id(name, index))
+            if topic is None:
+                self.store.delete(name, index)
+            else:
+                facts = {"log": (name, index), "topic": topic}
+                logger.error("this log belongs to another topic, and stays", extra=facts)
         except StorageError as problem:
             logger.error("a deleted partition's files stay", extra={"why": str(problem)})
 

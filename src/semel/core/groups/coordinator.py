@@ -203,6 +203,7 @@ def _classic_deadline(draft: Draft, group: ClassicGroup, kind: str, member: list
 
 
 def _loaded(draft: Draft) -> None:
+    offsets.delete_of_strangers(draft)
     for group in draft.state.groups.values():
         if isinstance(group, ConsumerGroup):
             consumer_leave.loaded(draft, group)

@@ -103,8 +103,9 @@ def _keep(
                 offset.metadata,
                 draft.now_ms,
                 expire_ms,
-                # Kafka keeps the topic id of plain commits only.
-                offset.topic_id if producer_id < 0 else NO_TOPIC_ID,
+                # Kafka keeps it of plain commits only, and so may hand a transaction's offset on to
+                # a later topic of the same name.
+                offset.topic_id,
                 producer_id,
                 producer_epoch,
             )
@@ -201,6 +202,17 @@ def delete_topic(draft: Draft, topic: str, topic_id: UUID) -> None:
         if offset.topic_id in (NO_TOPIC_ID, topic_id)
     }
     draft.keep(*(OffsetDeleted(group_id, topic, partition) for group_id, partition in to_delete))
+
+
+def delete_of_strangers(draft: Draft) -> None:
+    """After a load: offsets of topics that went while this coordinator could not be told."""
+    by_name = draft.state.topics.by_name
+    doomed: dict[tuple[str, str, int], None] = {}
+    for group_id, topic, partition, offset in draft.state.offsets.everything():
+        known = by_name.get(topic)
+        if known is None or _is_of_another_topic(offset, known.id):
+            doomed[group_id, topic, partition] = None
+    draft.keep(*(OffsetDeleted(*place) for place in doomed))
 
 
 def expire(draft: Draft) -> None:

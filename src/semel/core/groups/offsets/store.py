@@ -62,6 +62,16 @@ class OffsetStore:
                 if name == topic:
                     yield group_id, partition, offset
 
+    def everything(self) -> Iterator[tuple[str, str, int, CommittedOffset]]:
+        """The same for all topics: (group, topic, partition, offset)."""
+        for group_id, topics in self._committed.items():
+            for topic, partitions in topics.items():
+                for partition, offset in partitions.items():
+                    yield group_id, topic, partition, offset
+        for offsets in self.pending.values():
+            for place, offset in offsets.items():
+                yield *place, offset
+
     # Changes
 
     def commit(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
