@@ -175,7 +175,7 @@ class _Source:
         if text in _DELIVERIES:
             metadata = _DELIVERIES[text]
             place = self.module.__name__.rpartition(".")[0]
-            where = "columnar_send" if metadata == "TableMetadata" else "delivery"
+            where = "columnar_send" if metadata == "TableMetadata" else "deliveries"
             self.names.typing.add((f"{place}.{where}", metadata))
             self.names.always.add(("semel.client.blocking.wrapping", "Delivery"))
             return f"Delivery[{metadata}]"

@@ -37,6 +37,12 @@ def test_a_toml_file_may_group_settings_in_tables(tmp_path):
     [
         ("log.retenton.ms", "1", "Unknown setting name: log.retenton.ms (did you mean log.reten"),
         ("nothing.like.it.at.all", "1", "Unknown setting name: nothing.like.it.at.all"),
+        (
+            "num.io.threads",
+            "8",
+            "num.io.threads is a setting of Apache Kafka's, not of this broker",
+        ),
+        ("authorizer.class.name", "x", "authorizer.class.name is a setting of Apache Kafka's"),
         ("num.partitions", "0", "Invalid value 0 for configuration num.partitions: Value must be"),
         ("num.partitions", "many", "Invalid value many for configuration num.partitions: Not a n"),
         ("num.partitions", str(2**31), "Not a number of type INT"),

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from semel.client.metrics import ConsumerMetrics as ConsumerMetrics
     from semel.client.metrics import ProducerMetrics as ProducerMetrics
     from semel.client.offsets import FoundOffset as FoundOffset
-    from semel.client.producer.delivery import Delivery as Delivery
-    from semel.client.producer.delivery import RecordMetadata as RecordMetadata
+    from semel.client.producer.deliveries import Delivery as Delivery
+    from semel.client.producer.deliveries import RecordMetadata as RecordMetadata
     from semel.client.producer.producer import Producer as Producer
     from semel.client.transacting import Transact as Transact
     from semel.client.transacting import TransactBatch as TransactBatch
@@ -56,7 +56,7 @@ _PUBLIC = {
     "Consumer": "semel.client.consumer.consumer",
     "ConsumerMetrics": "semel.client.metrics",
     "ConsumerRecord": "semel.client.consumer.records",
-    "Delivery": "semel.client.producer.delivery",
+    "Delivery": "semel.client.producer.deliveries",
     "DeserializationError": "semel.errors",
     "FatalError": "semel.errors",
     "FencedError": "semel.errors",
@@ -73,7 +73,7 @@ _PUBLIC = {
     "OffsetAndMetadata": "semel.client.machines.types",
     "Producer": "semel.client.producer.producer",
     "ProducerMetrics": "semel.client.metrics",
-    "RecordMetadata": "semel.client.producer.delivery",
+    "RecordMetadata": "semel.client.producer.deliveries",
     "RetriableError": "semel.errors",
     "SemelError": "semel.errors",
     "TopicMetadata": "semel.client.machines.metadata",

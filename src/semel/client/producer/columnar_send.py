@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from semel.client.machines.accumulator import ProducerBatch
 from semel.client.machines.types import TopicPartition
+from semel.client.settings import ProducerSettings
 from semel.columnar import kernels
 from semel.columnar.columns import Array, Rows
 from semel.columnar.encode import Body, BufferPool, Lanes
@@ -102,20 +103,17 @@ class TableSender:
 
     def __init__(
         self,
-        *,
-        batch_size: int,
-        buffer_memory: int,
-        max_request_size: int,
+        settings: ProducerSettings,
         compression: Compression,
         partitions_of: Callable[[str], Awaitable[int]],
         enqueue: Callable[[TopicPartition, BatchBuilder], Awaitable[ProducerBatch]],
     ) -> None:
-        self._largest_record = max_request_size
+        self._largest_record = settings.max_request_size
         self._compression = compression
         self._partitions_of = partitions_of
         self._enqueue = enqueue
-        self._largest_batch = min(batch_size, max_request_size)
-        self._open_bytes = min(_OPEN_BYTES, buffer_memory)
+        self._largest_batch = min(settings.table_batch_size, settings.max_request_size)
+        self._open_bytes = min(_OPEN_BYTES, settings.buffer_memory)
         self._turn = asyncio.Lock()
         self._pool: BufferPool | None = None
 

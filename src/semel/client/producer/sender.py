@@ -5,6 +5,7 @@ does whatever can be done now. Records appended within one turn of the loop thus
 """
 
 import asyncio
+import logging
 import random
 from contextlib import suppress
 from functools import partial
@@ -16,8 +17,9 @@ from semel.client.machines.delivery import STALE_METADATA, ProduceVerdict, judge
 from semel.client.machines.transactions import State, TransactionManager, TxnRequestHandler
 from semel.client.machines.types import NO_PRODUCER, Failure, Node, TopicPartition
 from semel.client.metrics import ProducerMeter
+from semel.client.producer.produce import produce_request, reason_of
 from semel.client.settings import ProducerSettings
-from semel.errors import RetriableError
+from semel.errors import FatalError, RetriableError
 from semel.net.client_connection import (
     AuthenticationFailed,
     ClientConnection,
@@ -25,18 +27,15 @@ from semel.net.client_connection import (
     VersionMismatch,
 )
 from semel.wire.errors import ErrorCode, ErrorKind, ProtocolError
-from semel.wire.frames import Pieces
 from semel.wire.messages.end_txn import EndTxnRequest
 from semel.wire.messages.init_producer_id import InitProducerIdRequest
 from semel.wire.messages.produce import ProduceRequest, ProduceResponse
 from semel.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-_FATAL = (AuthenticationFailed, VersionMismatch, ProtocolError)
+log = logging.getLogger("semel.client")
+_FATAL = (AuthenticationFailed, FatalError, VersionMismatch, ProtocolError)
 # Produce from this version on adds the partition to the transaction by itself (KIP-890).
 _PRODUCE_ADDS_FROM = 12
-# A broker names every bad record of a batch; a message that people read, the first few.
-_RECORDS_TOLD = 3
-_LARGE_BATCH = 32 * 1024
 
 
 class Sender:
@@ -94,13 +93,29 @@ class Sender:
         self._scheduled = False
         if self.closed:
             return
-        now_ms = self.cluster.now_ms()
-        if self.cluster.metadata.needs_refresh(now_ms):
-            self._connect_later(None)
-        self._give_up_late_batches(now_ms)
-        self._send_transactional_request(now_ms)
-        self._send_batches(now_ms)
-        self._set_timer(now_ms)
+        try:
+            now_ms = self.cluster.now_ms()
+            if self.cluster.metadata.needs_refresh(now_ms):
+                self._connect_later(None)
+            self._give_up_late_batches(now_ms)
+            self._send_transactional_request(now_ms)
+            self._send_batches(now_ms)
+            self._set_timer(now_ms)
+        except Exception as error:
+            self._break_down(error)
+
+    def _break_down(self, error: BaseException) -> None:
+        """A mistake of ours: whoever waits hears of it now, and not when their time is over."""
+        log.error("a producer broke down", exc_info=error)
+        failure = Failure(
+            ErrorKind.FATAL,
+            f"the producer broke down ({error!r}). This is a mistake in Semel: close the producer, "
+            "make a new one, and report it with the log's lines",
+        )
+        request, self.manager.in_flight = self.manager.in_flight, None
+        if request is not None:
+            request.pending.settle(failure)
+        self._give_up_all(failure)
 
     def _set_timer(self, now_ms: float) -> None:
         times = (self.accumulator.wake_at_ms(now_ms), self.manager.wake_at_ms())
@@ -137,9 +152,11 @@ class Sender:
         self.wake()
 
     def _drop_unsent(self, failure: Failure) -> None:
+        before = self.accumulator.buffered
         if self.accumulator.drop_unsent(failure) and self.manager.is_transactional:
             self.manager.fail_abortable(failure, needs_bump=True)
-        self._tell_of_room()
+        if self.accumulator.buffered != before:
+            self._tell_of_room()  # not for nothing: who looks in vain asks for another turn
 
     # Transactional requests
 
@@ -217,10 +234,13 @@ class Sender:
         if self.closed:
             return
         now_ms = self.cluster.now_ms()
-        if lost is not None:
-            request.lost(now_ms)
-        else:
-            request.answered(answer, now_ms)
+        try:
+            if lost is not None:
+                request.lost(now_ms)
+            else:
+                request.answered(answer, now_ms)
+        except Exception as error:
+            self._break_down(error)
         self._turn()
 
     # Batches
@@ -287,47 +307,38 @@ class Sender:
     async def _connect_to_leader(self, node: Node, leader: Node | None) -> None:
         try:
             if leader is not None:
-                await self.cluster.connection(leader)
+                await self._connect(leader)
             else:
                 await self.cluster.refresh()
-                await asyncio.sleep(self.cluster.backoff.delay_ms(1, random.random()) / 1000)
-        except (ConnectionLost, RetriableError):
-            self.cluster.metadata.expire()
-            await self._refresh_quietly()
+                await self._pause()
+        except RetriableError:  # the cluster cannot be asked: the batches' own deadlines decide
+            await self._pause()
         except _FATAL as error:
             self._give_up_all(Failure(ErrorKind.FATAL, str(error)))
         finally:
             self._connecting.discard(node)
             self.wake()
 
-    async def _refresh_quietly(self) -> None:
-        """Where the cluster cannot be asked either, the batches' own deadlines decide."""
+    async def _connect(self, leader: Node) -> None:
+        """To a leader, or, if it cannot be reached, to whoever knows where it is now."""
         try:
+            await self.cluster.connection(leader)
+        except ConnectionLost:
+            self.cluster.metadata.expire()
             await self.cluster.refresh()
-        except RetriableError:
-            await asyncio.sleep(self.cluster.backoff.delay_ms(1, random.random()) / 1000)
+
+    async def _pause(self) -> None:
+        await asyncio.sleep(self.cluster.backoff.delay_ms(1, random.random()) / 1000)
 
     def _produce(
         self, connection: ClientConnection, batches: list[ProducerBatch], now_ms: float
     ) -> None:
-        by_topic: dict[str, list[ProduceRequest.PartitionProduceData]] = {}
-        for batch in batches:
-            by_topic.setdefault(batch.partition.topic, []).append(
-                ProduceRequest.PartitionProduceData(
-                    index=batch.partition.partition, records=_as_sent(batch.data)
-                )
-            )
-        metadata = self.cluster.metadata
-        request = ProduceRequest(
+        request = produce_request(
+            batches,
+            self.cluster.metadata.topic_id,
             transactional_id=self.manager.transactional_id,
             acks=self.settings.required_acks,
             timeout_ms=self.settings.request_timeout_ms,
-            topic_data=[
-                ProduceRequest.TopicProduceData(
-                    name=name, topic_id=metadata.topic_id(name), partition_data=partitions
-                )
-                for name, partitions in by_topic.items()
-            ],
         )
         old_protocol = self.manager.is_transactional and self.manager.version == 1
         at_most = _PRODUCE_ADDS_FROM - 1 if old_protocol else 0x7FFF
@@ -366,30 +377,38 @@ class Sender:
             self._in_flight[connection] = count
         if self.closed:
             return
-        now_ms = self.cluster.now_ms()
-        results = {} if lost is not None else self._results(answer)
-        self.meter.requests.add(now_ms - sent_ms)
-        for batch in batches:
-            result = results.get(batch.partition)
-            if result is None:
-                why = str(lost) if lost is not None else "the answer does not name it"
-                self._judge(batch, ErrorCode.NETWORK_EXCEPTION, why, now_ms)
-            elif result.error_code == 0:
-                self.meter.delivered(batch, now_ms)
-                self.accumulator.accepted(batch, result.base_offset, result.log_append_time_ms)
-            else:
-                if result.current_leader.leader_id >= 0:
-                    leader = result.current_leader
-                    self.cluster.metadata.leader_moved(
-                        batch.partition, leader.leader_id, leader.leader_epoch
-                    )
-                code = ErrorCode.of(result.error_code)
-                self._judge(batch, code, _reason(result), now_ms, result.base_offset)
+        try:
+            now_ms = self.cluster.now_ms()
+            results = {} if lost is not None else self._results(answer)
+            self.meter.requests.add(now_ms - sent_ms)
+            for batch in batches:
+                result = results.get(batch.partition)
+                if result is None:
+                    why = str(lost) if lost is not None else "the answer does not name it"
+                    self._judge(batch, ErrorCode.NETWORK_EXCEPTION, why, now_ms)
+                elif result.error_code == 0:
+                    self.meter.delivered(batch, now_ms)
+                    self.accumulator.accepted(batch, result.base_offset, result.log_append_time_ms)
+                else:
+                    self._refused(batch, result, now_ms)
+        except Exception as error:
+            self._break_down(error)
         self._tell_of_room()
         if self.manager.state is State.COMMITTING_TRANSACTION:
             self._turn()  # somebody waits for the commit: it leaves now, not a turn later
         else:
             self.wake()
+
+    def _refused(
+        self, batch: ProducerBatch, result: ProduceResponse.PartitionProduceResponse, now_ms: float
+    ) -> None:
+        if result.current_leader.leader_id >= 0:
+            leader = result.current_leader
+            self.cluster.metadata.leader_moved(
+                batch.partition, leader.leader_id, leader.leader_epoch
+            )
+        code = ErrorCode.of(result.error_code)
+        self._judge(batch, code, reason_of(result), now_ms, result.base_offset)
 
     def _results(
         self, answer: ProduceResponse
@@ -472,22 +491,9 @@ class Sender:
     def _spawn(self, coroutine: Any) -> None:
         task = self._loop.create_task(coroutine)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
 
-
-def _as_sent(data: bytearray | None) -> bytearray | Pieces | None:
-    """Large batches are not copied into the request."""
-    return Pieces(data) if data is not None and len(data) >= _LARGE_BATCH else data
-
-
-def _reason(result: ProduceResponse.PartitionProduceResponse) -> str:
-    """The broker's own words, and the first records it means, where it says so (KIP-467)."""
-    errors = result.record_errors
-    if not errors:
-        return result.error_message or ErrorCode.of(result.error_code).name
-    told = [
-        f"record {error.batch_index}: {error.batch_index_error_message or 'invalid'}"
-        for error in errors[:_RECORDS_TOLD]
-    ]
-    more = len(errors) - len(told)
-    return ", ".join(told) + (f", and {more} more" if more else "")
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._break_down(error)

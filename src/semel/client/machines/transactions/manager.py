@@ -109,9 +109,7 @@ class TransactionManager:
     def add_partition(self, partition: TopicPartition) -> None:
         """Says that a record for the partition is about to be buffered."""
         if self.state is not State.IN_TRANSACTION:
-            self._refuse_during_transition("send")
-            self._refuse_after_errors("send")
-            raise NotAllowed("send needs begin_transaction before it")
+            self.check_may_send()
         if partition in self.partitions or partition in self.pending_partitions:
             return
         if self.version == 2:
@@ -119,6 +117,17 @@ class TransactionManager:
             self.started = True
         else:
             self.new_partitions.add(partition)
+
+    def check_may_send(self) -> None:
+        if self.state is not State.IN_TRANSACTION:
+            self._refuse_during_transition("send")
+            self._refuse_after_errors("send")
+            raise NotAllowed("send needs begin_transaction before it")
+
+    @property
+    def transaction(self) -> object:
+        """Another object for every transaction, for who wants to know whether one has ended."""
+        return self._transition
 
     def send_offsets(
         self, offsets: dict[TopicPartition, OffsetAndMetadata], group: GroupMetadata
