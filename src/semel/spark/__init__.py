@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from semel.extras import needs_extra
+
 if TYPE_CHECKING:
     from semel.spark.pipeline import Pipeline as Pipeline
     from semel.spark.query_batch import StaleCheckpoint as StaleCheckpoint
@@ -44,6 +46,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'semel.spark' has no attribute {name!r}")
-    value = getattr(import_module(f"semel.spark.{_PUBLIC[name]}"), name)
+    with needs_extra("spark", f"semel.spark.{name}"):
+        value = getattr(import_module(f"semel.spark.{_PUBLIC[name]}"), name)
     globals()[name] = value
     return value

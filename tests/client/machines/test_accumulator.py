@@ -353,3 +353,36 @@ def test_waits_double_up_to_a_bound_and_jitter_stays_within_it() -> None:
     deadline = Deadline.after(50, 100)
     assert deadline.remaining_ms(100) == 50
     assert deadline.has_passed(150)
+
+
+records = st.lists(
+    st.tuples(st.none() | st.binary(max_size=40), st.binary(max_size=60), st.integers(0, 5)),
+    max_size=40,
+)
+
+
+@given(records, st.sampled_from([95, 200, 1000]), st.sampled_from([150, 400, 10_000]))
+def test_a_record_goes_into_the_open_batch_as_it_would_the_long_way(
+    records: list[tuple[bytes | None, bytes, int]], batch_size: int, memory: int
+) -> None:
+    short, long = (small(batch_size=batch_size, buffer_memory=memory) for _ in range(2))
+    for key, value, timestamp in records:
+        size = 20 + len(key or b"") + len(value)
+        must_wait = long.must_wait(long.queue_of(P), size)
+        index = short.append_open(short.queue_of(P), key, value, timestamp, (), size)
+        if not long.has_room(size):
+            assert must_wait
+            assert index == -1
+            continue
+        _, place = long.append(long.queue_of(P), key, value, timestamp, (), size, 0)
+        assert index == (-1 if must_wait or place == 0 else place)
+        if index < 0:
+            short.append(short.queue_of(P), key, value, timestamp, (), size, 0)
+        assert state(short) == state(long)
+
+
+def state(accumulator: Accumulator) -> object:
+    queue = accumulator.queue_of(P)
+    return accumulator.buffered, [
+        (bytes(batch.builder.body), batch.count, batch.reserved) for batch in queue.batches()
+    ]

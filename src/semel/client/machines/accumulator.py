@@ -187,7 +187,7 @@ class Accumulator:
     ) -> int:
         """The record's place in the open batch; -1 where there is none with room, or no memory.
 
-        Nearly every record of a stream ends here, so this is short.
+        Nearly every record of a stream ends here, so this is short. Its twin is `append`.
         """
         batch = queue.open
         if (
@@ -211,7 +211,10 @@ class Accumulator:
         size: int,
         now_ms: float,
     ) -> tuple[ProducerBatch, int]:
-        """The record's batch and its place in it. It is encoded before anything changes."""
+        """The record's batch and its place in it. It is encoded before anything changes.
+
+        `append_open` is its twin where the open batch has room.
+        """
         batch = queue.open
         if batch is not None and len(batch.builder.body) + size <= self._batch_size:
             index = batch.builder.append(key, value, timestamp, headers)

@@ -144,7 +144,7 @@ def build_few(
     leader_epoch: int = NO_EPOCH,
 ) -> bytearray:
     """A batch of records of one time, each a tuple that begins with its key and value: what
-    coordinators write, in a third of a builder's time."""
+    coordinators write. Its twin is `BatchBuilder`, which takes 1.6 times as long."""
     varint = _VARINT
     parts: list[bytes] = []
     count = 0
