@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from semel.extras import needs_extra
+
 if TYPE_CHECKING:
     from semel.spark.pipeline import Pipeline as Pipeline
     from semel.spark.pipeline import Progress as Progress
@@ -43,6 +45,7 @@ if not TYPE_CHECKING:  # a checker that saw it would believe in any name
     def __getattr__(name: str) -> Any:
         if name not in _PUBLIC:
             raise AttributeError(f"module 'semel.spark' has no attribute {name!r}")
-        value = getattr(import_module(_PUBLIC[name]), name)
+        with needs_extra("spark", f"semel.spark.{name}"):
+            value = getattr(import_module(_PUBLIC[name]), name)
         globals()[name] = value
         return value

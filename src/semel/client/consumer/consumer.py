@@ -31,6 +31,7 @@ from semel.client.machines.types import GroupMetadata, OffsetAndMetadata, TopicP
 from semel.client.metrics import ConsumerMeter
 from semel.client.settings import ConsumerSettings, Servers
 from semel.errors import DeserializationError, UsageError
+from semel.extras import needs_extra
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -236,7 +237,8 @@ class Consumer(Inquiries[K, V]):
         an empty table after the timeout.
         """
         self._need_started()
-        from semel.client.consumer.columnar_receive import take_tables, whole_table
+        with needs_extra("arrow", "poll_table"):
+            from semel.client.consumer.columnar_receive import take_tables, whole_table
 
         self._unread_buffered()
         deadline = self._cluster.deadline(timeout_ms)

@@ -4,9 +4,15 @@ from collections.abc import Callable, Iterable
 from uuid import UUID
 
 from semel.client.machines.accumulator import ProducerBatch
+from semel.net.client_connection import ClientConnection
 from semel.wire.errors import ErrorCode
 from semel.wire.frames import Pieces
+from semel.wire.messages.end_txn import EndTxnRequest
 from semel.wire.messages.produce import ProduceRequest, ProduceResponse
+from semel.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+# Produce from this version on adds the partition to the transaction by itself (KIP-890).
+PRODUCE_ADDS_FROM = 12
 
 # A broker names every bad record of a batch; a message that people read, the first few.
 _RECORDS_TOLD = 3
@@ -38,6 +44,18 @@ def produce_request(
             )
             for name, partitions in by_topic.items()
         ],
+    )
+
+
+def speaks_version_2(connection: ClientConnection) -> bool:
+    """Whether the broker has the transaction protocol of KIP-890."""
+    return connection.features.get("transaction.version", 0) >= 2 and all(
+        connection.versions.get(message.API_KEY, range(0)).stop > newest
+        for message, newest in (
+            (ProduceRequest, PRODUCE_ADDS_FROM),
+            (EndTxnRequest, 5),
+            (TxnOffsetCommitRequest, 5),
+        )
     )
 
 

@@ -49,7 +49,8 @@ from semel.client.producer.sender import Sender
 from semel.client.producer.serializing import K, V, serialized
 from semel.client.producer.targets import SendTarget, SendTargets
 from semel.client.settings import ProducerSettings, Servers
-from semel.errors import AbortableError, FatalError, RetriableError, SemelError, UsageError
+from semel.errors import AbortableError, FatalError, SemelError, UsageError
+from semel.extras import needs_extra
 from semel.wire.batches import BatchBuilder
 from semel.wire.compression import Compression
 from semel.wire.errors import ErrorCode
@@ -239,8 +240,8 @@ class Producer(Lifetime, Generic[K, V]):
         A table that cannot be sent raises before its first row is. Waits for room in the buffer.
         """
         self._need_started()
-        from semel.client.producer.columnar_send import TableDelivery, TableSender
-
+        with needs_extra("arrow", "send_table"):
+            from semel.client.producer.columnar_send import TableDelivery, TableSender
         if self._tables is None:
             compression = self._accumulator.limits.compression
             self._tables = TableSender(self.settings, compression, self._topic, self._enqueue)
@@ -421,10 +422,12 @@ class Producer(Lifetime, Generic[K, V]):
                     self._after_waiting(transaction)
                     self._before_waiting()
         except TimeoutError:
-            raise RetriableError(
+            full = (
                 f"the buffer of {self.settings.buffer_memory} bytes is full and no record left it "
                 f"within {self.settings.max_block_ms} ms"
-            ) from None
+            )
+            batches = self._accumulator.unsettled()
+            raise self._sender.refusals.late(full, batches, "send it again") from None
         finally:
             self._accumulator.flushing -= 1
 
@@ -447,7 +450,8 @@ class Producer(Lifetime, Generic[K, V]):
         try:
             while batches := self._accumulator.unsettled():
                 if not await settled(batches[-1], deadline, self._loop):
-                    raise RetriableError("not everything was written in time: call flush again")
+                    late = "not everything was written in time"
+                    raise self._sender.refusals.late(late, batches, "call flush again")
         finally:
             self._accumulator.flushing -= 1
 
@@ -466,11 +470,9 @@ class Producer(Lifetime, Generic[K, V]):
         """Waits for the coordinator's answer. Running out of time decides nothing."""
         self._sender.wake()
         if not pending.settled and not await settled(pending, deadline, self._loop):
-            raise RetriableError(
-                f"{pending.operation} got no answer in time, its outcome is not known yet: "
-                f"call {pending.operation} again to wait for it",
-                ErrorCode.REQUEST_TIMED_OUT,
-            )
+            late = f"{pending.operation} got no answer in time, its outcome is not known yet"
+            again = f"call {pending.operation} again to wait for it"
+            raise self._sender.refusals.late(late, self._accumulator.unsettled(), again)
         if pending.failure is not None:
             raise error_of(pending.failure)
 

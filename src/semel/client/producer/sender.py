@@ -17,7 +17,13 @@ from semel.client.machines.delivery import STALE_METADATA, ProduceVerdict, judge
 from semel.client.machines.transactions import State, TransactionManager, TxnRequestHandler
 from semel.client.machines.types import NO_PRODUCER, Failure, Node, TopicPartition
 from semel.client.metrics import ProducerMeter
-from semel.client.producer.produce import produce_request, reason_of
+from semel.client.producer.produce import (
+    PRODUCE_ADDS_FROM,
+    produce_request,
+    reason_of,
+    speaks_version_2,
+)
+from semel.client.producer.refusals import Refusals
 from semel.client.settings import ProducerSettings
 from semel.errors import FatalError, RetriableError
 from semel.net.client_connection import (
@@ -27,15 +33,11 @@ from semel.net.client_connection import (
     VersionMismatch,
 )
 from semel.wire.errors import ErrorCode, ErrorKind, ProtocolError
-from semel.wire.messages.end_txn import EndTxnRequest
 from semel.wire.messages.init_producer_id import InitProducerIdRequest
 from semel.wire.messages.produce import ProduceRequest, ProduceResponse
-from semel.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 log = logging.getLogger("semel.client")
 _FATAL = (AuthenticationFailed, FatalError, VersionMismatch, ProtocolError)
-# Produce from this version on adds the partition to the transaction by itself (KIP-890).
-_PRODUCE_ADDS_FROM = 12
 
 
 class Sender:
@@ -52,6 +54,7 @@ class Sender:
         self.settings = settings
         self.idempotent = settings.enable_idempotence
         self.closed = False
+        self.refusals = Refusals()
         self._loop = asyncio.get_running_loop()
         self._scheduled = False
         self._timer: asyncio.TimerHandle | None = None
@@ -137,12 +140,7 @@ class Sender:
             if self.accumulator.has_unsettled:
                 self._drop_unsent(self.manager.failure)
         for batch in self.accumulator.expired(now_ms):
-            failure = Failure(
-                ErrorKind.RETRIABLE,
-                f"a batch for {batch.partition} was not delivered within "
-                f"{self.settings.delivery_timeout_ms} ms",
-                ErrorCode.REQUEST_TIMED_OUT,
-            )
+            failure = self.refusals.too_late(batch, self.settings.delivery_timeout_ms)
             self.accumulator.drop(batch, failure)
             self._batch_failed(failure)
             self._tell_of_room()
@@ -193,16 +191,8 @@ class Sender:
     def _learn_protocol(self, connection: ClientConnection) -> None:
         """Which transaction protocol to speak is settled with each new epoch (KIP-890)."""
         theirs = connection.versions
-        speaks_2 = connection.features.get("transaction.version", 0) >= 2 and all(
-            theirs.get(message.API_KEY, range(0)).stop > newest
-            for message, newest in (
-                (ProduceRequest, _PRODUCE_ADDS_FROM),
-                (EndTxnRequest, 5),
-                (TxnOffsetCommitRequest, 5),
-            )
-        )
         wanted = self.settings.max_transaction_version >= 2
-        self.manager.version = 2 if speaks_2 and wanted else 1
+        self.manager.version = 2 if wanted and speaks_version_2(connection) else 1
         self.manager.can_bump = theirs.get(InitProducerIdRequest.API_KEY, range(0)).stop > 3
 
     async def _connect_and_ask(self, request: TxnRequestHandler, node: Node | None) -> None:
@@ -341,7 +331,7 @@ class Sender:
             timeout_ms=self.settings.request_timeout_ms,
         )
         old_protocol = self.manager.is_transactional and self.manager.version == 1
-        at_most = _PRODUCE_ADDS_FROM - 1 if old_protocol else 0x7FFF
+        at_most = PRODUCE_ADDS_FROM - 1 if old_protocol else 0x7FFF
         if self.settings.required_acks == 0:
             self._tell(connection, request, batches)
             return
@@ -449,6 +439,7 @@ class Sender:
             self.meter.retries += 1
             delay = self.cluster.backoff.delay_ms(batch.attempts, random.random())
             accumulator.again(batch, now_ms + delay)
+            self.refusals.note(batch.partition, now_ms, code, why)
         elif outcome is ProduceVerdict.RENUMBER:
             self.meter.retries += 1
             accumulator.again(batch, now_ms)
