@@ -4,6 +4,7 @@ Apache Kafka does (compared with it in `tests/interop/test_differential_admin.py
 import pytest
 
 from semel.wire.errors import ErrorCode
+from semel.wire.messages import ADVERTISED, request_class
 from semel.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from semel.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from semel.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
@@ -24,6 +25,7 @@ from semel.wire.messages.list_partition_reassignments import ListPartitionReassi
 from semel.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
 from semel.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from semel.wire.messages.sasl_handshake import SaslHandshakeRequest
+from semel.wire.messages.unregister_broker import UnregisterBrokerRequest
 
 
 def name_of(result) -> str:
@@ -92,6 +94,21 @@ async def test_the_one_data_directory_has_every_replica(ask, broker):
     assert await moved(str(broker.data), 0) == "NONE"
     assert await moved(str(broker.data), 5) == "UNKNOWN_TOPIC_OR_PARTITION"
     assert await moved("/elsewhere", 0) == "LOG_DIR_NOT_FOUND"
+
+
+async def test_a_broker_that_runs_is_not_forgotten(ask):
+    assert name_of(await ask(UnregisterBrokerRequest(broker_id=1), 0)) == "INVALID_REQUEST"
+    gone = await ask(UnregisterBrokerRequest(broker_id=2), 0)
+    assert name_of(gone) == "BROKER_ID_NOT_REGISTERED"
+
+
+@pytest.mark.parametrize("key", [76, 78, 79, 80, 81, 88, 91, 92])
+async def test_groups_and_votes_that_there_are_not_are_refused(ask, key):
+    for version in ADVERTISED[key]:
+        request = request_class(key)()
+        if key in (80, 81):
+            request.cluster_id = None
+        assert name_of(await ask(request, version)) == "UNSUPPORTED_VERSION"
 
 
 # Who is who

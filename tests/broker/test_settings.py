@@ -62,7 +62,12 @@ def test_a_bad_setting_is_told_with_what_is_allowed(name, value, says):
 
 
 def test_other_variables_of_ours_are_not_taken_for_settings():
-    others = {"SEMEL_BOOTSTRAP": "b:1", "SEMEL_CACHE": "/c", "SEMEL_SEEDS": "9", "PATH": "/bin"}
+    others = {
+        "SEMEL_BOOTSTRAP_SERVERS": "b:1",
+        "SEMEL_CACHE": "/c",
+        "SEMEL_SEEDS": "9",
+        "PATH": "/bin",
+    }
     assert from_environment(others | {"SEMEL_BROKER_NODE_ID": "7"}) == {"node.id": "7"}
 
 

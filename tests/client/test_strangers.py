@@ -165,6 +165,7 @@ def test_a_brokers_first_bytes_are_no_strangers() -> None:
 
 def test_spark_names_an_http_server_at_once_too(http_server: str) -> None:
     from semel.spark.kafka.client import BlockingCluster, patiently
+    from semel.spark.kafka.settings import SparkSettings
 
     with pytest.raises(FatalError, match=rf"{http_server}: it is not a Kafka broker.*HTTP"):
-        patiently(BlockingCluster(http_server).any, "connecting", 60)
+        patiently(BlockingCluster(SparkSettings.of(http_server)).any, "connecting", 60)

@@ -40,8 +40,8 @@ MUTANTS = (
     Mutant(
         "what is no bytes is taken for none",
         PRODUCER,
-        "        if type(value) is not bytes:",
-        "        if value:",
+        "        if type(value_bytes) is not bytes:",
+        "        if value_bytes:",
     ),
     Mutant(
         "whoever is cancelled may have sent the record all the same",

@@ -19,17 +19,21 @@ _KINDS: dict[ErrorKind, type[SemelError]] = {
 }
 
 
+def _kind(kind: ErrorKind, code: ErrorCode) -> type[SemelError]:
+    if kind is ErrorKind.FATAL and code is ErrorCode.PRODUCER_FENCED:
+        return FencedError
+    return _KINDS.get(kind, FatalError)
+
+
 def error_of(failure: Failure) -> SemelError:
     """The exception for a failure that the core decided on."""
-    if failure.kind is ErrorKind.FATAL and failure.code is ErrorCode.PRODUCER_FENCED:
-        return FencedError(str(failure), failure.code)
-    return _KINDS.get(failure.kind, FatalError)(str(failure), failure.code)
+    return _kind(failure.kind, failure.code)(str(failure), failure.code)
 
 
 def error_for(code: int, what: str, *, why: str | None = None) -> SemelError:
     """The exception for a code in an answer. `why` is the broker's own message, if it gave one."""
     known = ErrorCode.of(code)
-    kind = _KINDS.get(known.kind, FatalError)
+    kind = _kind(known.kind, known)
     reason = f"{known.meaning} ({known.name}{f': {why}' if why else ''})"
     return kind(f"{what}: {reason}. {known.advice}", known)
 

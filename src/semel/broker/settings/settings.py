@@ -23,7 +23,7 @@ from semel.broker.settings.of_brokers import BROKER_SETTINGS
 from semel.broker.settings.of_topics import TOPIC_SETTINGS
 
 #: Of the environment's names with this prefix every one is a setting of the broker, and must be one
-#: that there is. Other names of ours (SEMEL_BOOTSTRAP, SEMEL_CACHE) are none.
+#: that there is. Other names of ours (SEMEL_BOOTSTRAP_SERVERS, SEMEL_CACHE) are none.
 ENVIRONMENT_PREFIX = "SEMEL_BROKER_"
 
 #: All that a running broker keeps, also what changes nothing.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Generic
 
 from semel.client.blocking.loop import call, inside, run
 from semel.client.blocking.wrapping import Blocking, Delivery
-from semel.client.producer.producer import K, V
 from semel.client.producer.producer import Producer as AsyncioProducer
+from semel.client.producer.serializing import K, V
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -65,8 +65,8 @@ class Producer(Blocking, Generic[K, V]):
     def send(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: V | None = None,
+        key: K | None = None,
         *,
         partition: int | None = None,
         headers: Headers = (),
@@ -95,8 +95,8 @@ class Producer(Blocking, Generic[K, V]):
     def send_and_wait(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: V | None = None,
+        key: K | None = None,
         *,
         partition: int | None = None,
         headers: Headers = (),
@@ -109,7 +109,7 @@ class Producer(Blocking, Generic[K, V]):
             )
         )
 
-    def send_many(self, topic: str, records: Iterable[tuple[Any, Any]]) -> None:
+    def send_many(self, topic: str, records: Iterable[tuple[V | None, K | None]]) -> None:
         """Buffers many records, (value, key) pairs: the key may be None."""
         run(self._client.send_many(topic, records))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any, NamedTuple
 
 from semel.client.errors import error_of
@@ -11,10 +11,6 @@ from semel.client.machines.accumulator import ProducerBatch
 from semel.client.machines.patience import Deadline
 from semel.client.machines.types import Pending
 from semel.errors import UsageError
-
-
-class Serialized(bytes):
-    """A key or value that goes as it is: the producer's serializer is not asked."""
 
 
 class RecordMetadata(NamedTuple):
@@ -64,11 +60,6 @@ class Delivery:
             first, second = batch.successors
             batch, index = (first, index) if index < first.count else (second, index - first.count)
         return batch, index
-
-
-def serialized(serializer: Callable[[Any], bytes | None], given: Any) -> bytes | None:
-    """None is null, whatever the serializer would make of it: a tombstone, or no key."""
-    return given if given is None or type(given) is Serialized else serializer(given)
 
 
 async def delivered(batch: ProducerBatch) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
 from semel.client.cluster import Cluster
 from semel.client.errors import error_of, refusal_of
@@ -44,14 +44,9 @@ from semel.client.machines.types import (
     TopicPartition,
 )
 from semel.client.metrics import ProducerMetrics
-from semel.client.producer.deliveries import (
-    Delivery,
-    RecordMetadata,
-    delivered,
-    serialized,
-    settled,
-)
+from semel.client.producer.deliveries import Delivery, RecordMetadata, delivered, settled
 from semel.client.producer.sender import Sender
+from semel.client.producer.serializing import K, V, serialized
 from semel.client.producer.targets import SendTarget, SendTargets
 from semel.client.settings import ProducerSettings, Servers
 from semel.errors import AbortableError, FatalError, SemelError, UsageError
@@ -61,18 +56,8 @@ from semel.wire.compression import Compression
 from semel.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
     from semel.client.producer.columnar_send import TableDelivery, TableSender
     from semel.client.settings.keywords import ProducerKeywords
-
-    # What the serializers take; without one, bytes are checked when they are sent.
-    K = TypeVar("K", default=Any)
-    V = TypeVar("V", default=Any)
-else:  # defaults of type variables came with Python 3.13
-    from typing import TypeVar
-
-    K, V = TypeVar("K"), TypeVar("V")
 
 T = TypeVar("T")
 
@@ -100,6 +85,7 @@ class Producer(Lifetime, Generic[K, V]):
         self.settings = ProducerSettings.of(bootstrap_servers, settings, **given)
         self._key_serializer = key_serializer
         self._value_serializer = value_serializer
+        self._serializes = key_serializer is not None or value_serializer is not None
 
     async def start(self) -> None:
         """Connects. A `with` block does it too."""
@@ -154,8 +140,8 @@ class Producer(Lifetime, Generic[K, V]):
     async def send(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: V | None = None,
+        key: K | None = None,
         *,
         partition: int | None = None,
         headers: Headers = (),
@@ -170,15 +156,16 @@ class Producer(Lifetime, Generic[K, V]):
         """
         if get_ident() != self._home:
             self._need_started()
-        if self._key_serializer is not None:
-            key = serialized(self._key_serializer, key)
-        if self._value_serializer is not None:
-            value = serialized(self._value_serializer, value)
-        if type(key) is not bytes:
-            key = as_bytes("key", key, self._key_serializer)
-        if type(value) is not bytes:
-            value = as_bytes("value", value, self._value_serializer)
-        size = RECORD_OVERHEAD + (len(key) if key else 0) + (len(value) if value else 0)
+        key_bytes: Any = key
+        value_bytes: Any = value
+        if self._serializes:
+            key_bytes = serialized(self._key_serializer, key)
+            value_bytes = serialized(self._value_serializer, value)
+        if type(key_bytes) is not bytes:
+            key_bytes = as_bytes("key", key_bytes, self._key_serializer)
+        if type(value_bytes) is not bytes:
+            value_bytes = as_bytes("value", value_bytes, self._value_serializer)
+        size = RECORD_OVERHEAD + len(key_bytes or b"") + len(value_bytes or b"")
         pairs = as_headers(headers) if headers else ()
         if pairs:
             size += sum(len(name) * 3 + len(data or b"") + 10 for name, data in pairs)
@@ -187,8 +174,8 @@ class Producer(Lifetime, Generic[K, V]):
         if target is None or target.known is not self._cluster.metadata.topics.get(topic):
             target = await self._target(topic)
         if partition is None:
-            if key is not None:
-                partition = partition_for_key(key, len(target.known.partitions))
+            if key_bytes is not None:
+                partition = partition_for_key(key_bytes, len(target.known.partitions))
             elif (partition := target.sticky.chosen) < 0:
                 partition = target.sticky.choose(len(target.known.partitions), random.random())
         queue = target.queues.get(partition)
@@ -200,7 +187,9 @@ class Producer(Lifetime, Generic[K, V]):
             self._manager.state is State.IN_TRANSACTION
             and queue.partition in self._manager.partitions
         ):
-            index = self._accumulator.append_open(queue, key, value, timestamp, pairs, size)
+            index = self._accumulator.append_open(
+                queue, key_bytes, value_bytes, timestamp, pairs, size
+            )
             if index >= 0:
                 assert queue.open is not None
                 return Delivery(queue.open, index, timestamp)
@@ -211,15 +200,17 @@ class Producer(Lifetime, Generic[K, V]):
             self._join_transaction(queue.partition, now_ms)
         else:
             self._need_started()
-        batch, index = self._accumulator.append(queue, key, value, timestamp, pairs, size, now_ms)
+        batch, index = self._accumulator.append(
+            queue, key_bytes, value_bytes, timestamp, pairs, size, now_ms
+        )
         self._sender.wake()
         return Delivery(batch, index, timestamp)
 
     async def send_and_wait(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: V | None = None,
+        key: K | None = None,
         *,
         partition: int | None = None,
         headers: Headers = (),
@@ -237,7 +228,7 @@ class Producer(Lifetime, Generic[K, V]):
         finally:
             self._accumulator.flushing -= 1
 
-    async def send_many(self, topic: str, records: Iterable[tuple[Any, Any]]) -> None:
+    async def send_many(self, topic: str, records: Iterable[tuple[V | None, K | None]]) -> None:
         """Buffers many records, (value, key) pairs: the key may be None."""
         for value, key in records:
             await self.send(topic, value, key)
