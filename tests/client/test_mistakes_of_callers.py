@@ -10,6 +10,7 @@ import pytest
 
 from semel.client import (
     AbortableError,
+    Admin,
     Consumer,
     FatalError,
     Producer,
@@ -316,3 +317,42 @@ async def test_a_table_that_is_sent_in_part_cannot_be_committed(
         async with producer.transaction():
             await producer.send_table(topic, {"value": [b"whole"]})
     assert await everything(bootstrap, topic) == [b"whole"]
+
+
+async def test_a_partition_that_a_topic_does_not_have_is_refused_with_what_it_has(
+    bootstrap: str, make_topic: MakeTopic
+) -> None:
+    topic = await make_topic(3)
+    words = rf"topic '{topic}' has 3 partitions, 0 to 2: there is no partition 99"
+    missing = TopicPartition(topic, 99)
+    async with Producer(bootstrap) as producer, Consumer(bootstrap) as consumer:
+        with pytest.raises(UsageError, match=words):
+            await producer.send(topic, b"v", partition=99)
+        with pytest.raises(UsageError, match=words):
+            await consumer.end_offsets([missing])
+        consumer.assign([missing])
+        with pytest.raises(UsageError, match=words):
+            await consumer.position(missing)
+        with pytest.raises(UsageError, match=words):
+            await consumer.poll(60_000)
+
+
+async def test_a_partition_that_is_new_is_found(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(1)
+    async with Producer(bootstrap) as producer, Admin(bootstrap) as admin:
+        await producer.send_and_wait(topic, b"one")
+        await admin.create_partitions({topic: 2})
+        assert (await producer.send_and_wait(topic, b"two", partition=1)).partition == 1
+
+
+async def test_a_consumer_refuses_what_names_no_partition_or_topic(
+    bootstrap: str, unique: str
+) -> None:
+    async with Consumer(bootstrap, group_id=unique) as consumer:
+        for partitions in (["t"], [("t", "0")], [(b"t", 0)], [("t", 0, 1)]):
+            with pytest.raises(TypeError, match="must be"):
+                consumer.assign(partitions)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="topic must be str, got bytes"):
+            consumer.subscribe([b"t"])  # type: ignore[list-item]
+        with pytest.raises(TypeError, match="an offset must be int, got str"):
+            await consumer.commit({TopicPartition("t", 0): "5"})  # type: ignore[dict-item]

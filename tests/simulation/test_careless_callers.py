@@ -27,7 +27,7 @@ def test_callers_are_careless_enough() -> None:
             mistakes[what] = mistakes.get(what, 0) + count
         for attempt in world.notes.attempts:
             outcomes[attempt.outcome] = outcomes.get(attempt.outcome, 0) + 1
-    assert len(mistakes) == 13, mistakes
+    assert len(mistakes) == 14, mistakes
     assert min(mistakes.values()) > 5
     assert outcomes["committed"] > 100
     assert outcomes["aborted"] > 50

@@ -10,7 +10,7 @@ from semel.wire.errors import ErrorCode, ErrorKind
 
 if TYPE_CHECKING:
     from semel.client.machines.transactions import NotAllowed
-    from semel.client.machines.types import Failure
+    from semel.client.machines.types import Failure, TopicPartition
 
 _KINDS: dict[ErrorKind, type[SemelError]] = {
     ErrorKind.RETRIABLE: RetriableError,
@@ -45,3 +45,13 @@ def refusal_of(refused: NotAllowed) -> SemelError:
     raised = error_of(refused.failure)
     raised.args = (str(refused),)
     return raised
+
+
+def no_such_partition(wanted: TopicPartition, count: int) -> UsageError:
+    """`count`: how many partitions the topic has."""
+    has = "1 partition, 0" if count == 1 else f"{count} partitions, 0 to {count - 1}"
+    return UsageError(
+        f"topic {wanted.topic!r} has {has}: there is no partition {wanted.partition}. "
+        "Name one that there is, or add partitions to the topic",
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    )

@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 from tests.support.simulated.broker import SimulatedBroker
 from tests.support.simulated.callers import (
+    EVERYWHERE,
+    LATE,
     PARTITIONS,
     TIMEOUT_MS,
     TOPIC,
@@ -21,12 +23,11 @@ from tests.support.simulated.callers import (
     Attempt,
     Caller,
     Notes,
-    partition_of,
 )
 from tests.support.simulated.unreliable import Disk, UnreliableStore
 from tests.support.simulated.wired import Wire, WiredLoop
 
-from semel.client import Consumer
+from semel.client import Consumer, TopicPartition
 
 STORM_SECONDS = 30
 CALM_SECONDS = 60
@@ -74,9 +75,10 @@ class CallerWorld:
         loop.dial = self._dial
         loop.set_exception_handler(self._unforeseen)
         await self._start_broker(data)
-        self.broker.catalog.create_topic(
-            TOPIC, PARTITIONS + 1, {"message.timestamp.after.max.ms": LATER}
-        )
+        for topic, partitions in ((TOPIC, PARTITIONS + 1), *((late.topic, 1) for late in LATE)):
+            self.broker.catalog.create_topic(
+                topic, partitions, {"message.timestamp.after.max.ms": LATER}
+            )
         callers = [Caller(self, f"tx-{n}", True) for n in range(2)]
         callers.append(Caller(self, "plain", False))
         tasks = [loop.create_task(caller.run()) for caller in callers]
@@ -116,13 +118,13 @@ class CallerWorld:
     # What must hold in the end
 
     async def _check(self) -> None:
-        written = {index: await self._read(index, "read_uncommitted") for index in range(4)}
-        committed = {index: await self._read(index, "read_committed") for index in range(4)}
+        written = {where: await self._read(where, "read_uncommitted") for where in EVERYWHERE}
+        committed = {where: await self._read(where, "read_committed") for where in EVERYWHERE}
         untouched = self.broker.partitions.find(TOPIC, UNTOUCHED)
         assert untouched is not None
         assert untouched.log.next_offset == 0, "a trace"
-        for index, values in committed.items():
-            assert len(set(values)) == len(values), f"partition {index} has a record twice"
+        for where, values in committed.items():
+            assert len(set(values)) == len(values), f"{where} has a record twice"
         everywhere = {value for values in written.values() for value in values}
         assert not everywhere & self.notes.rejected, "what was not accepted is there"
         seen = {value for values in committed.values() for value in values}
@@ -132,12 +134,12 @@ class CallerWorld:
         assert not self.problems, self.problems
 
     @staticmethod
-    def _check_attempt(attempt: Attempt, committed: dict[int, list[int]]) -> None:
+    def _check_attempt(attempt: Attempt, committed: dict[TopicPartition, list[int]]) -> None:
         found = {
-            index: [value for value in committed[index] if value in set(values)]
-            for index, values in attempt.accepted.items()
+            where: [value for value in committed[where] if value in set(values)]
+            for where, values in attempt.accepted.items()
         }
-        nothing: dict[int, list[int]] = {index: [] for index in found}
+        nothing: dict[TopicPartition, list[int]] = {where: [] for where in found}
         if attempt.outcome == "committed":
             assert found == attempt.accepted, "a confirmed commit is not there, whole, in order"
         elif attempt.outcome == "aborted":
@@ -145,8 +147,7 @@ class CallerWorld:
         else:
             assert found in (attempt.accepted, nothing), "half of a transaction"
 
-    async def _read(self, index: int, isolation: Isolation) -> list[int]:
-        partition = partition_of(index)
+    async def _read(self, partition: TopicPartition, isolation: Isolation) -> list[int]:
         values: list[int] = []
         async with Consumer(
             "simulated:1", isolation_level=isolation, auto_offset_reset="earliest"

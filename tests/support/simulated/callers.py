@@ -16,6 +16,8 @@ from semel.client.machines.transactions import State
 
 TOPIC = "t"
 PARTITIONS = 3
+LATE = [TopicPartition(f"late-{number}", 0) for number in range(6)]
+"""Topics that a producer does not know yet: what is sent there has to wait."""
 UNTOUCHED = 3
 """The partition that only mistakes are sent to."""
 LARGEST = 2_000
@@ -31,7 +33,7 @@ class Boom(Exception):
 class Attempt:
     """A transaction, or all that a producer without transactions has sent, as its caller knows."""
 
-    accepted: dict[int, list[int]] = field(default_factory=dict)
+    accepted: dict[TopicPartition, list[int]] = field(default_factory=dict)
     deliveries: list[tuple[int, Delivery]] = field(default_factory=list)
     outcome: str = "unknown"
 
@@ -59,6 +61,7 @@ class Caller:
         self.notes: Notes = world.notes
         self.transactional_id = name if transactional else None
         self.serializes = self.dice.random() < 0.5
+        self._forgotten: list[asyncio.Task[None]] = []
 
     async def run(self) -> None:
         while not self.world.is_calm:
@@ -73,6 +76,8 @@ class Caller:
                 self.notes.count("producer given up")
             finally:
                 await producer.close(5_000)
+                await asyncio.gather(*self._forgotten, return_exceptions=True)
+                self._forgotten.clear()
 
     def _producer(self) -> Producer:
         dice = self.dice
@@ -113,7 +118,8 @@ class Caller:
             await self._end(producer, attempt, commits)
             if producer.state is State.FATAL_ERROR:
                 return
-            _look_for_traces(producer)
+            if all(task.done() for task in self._forgotten):
+                _look_for_traces(producer)
 
     async def _end(self, producer: Producer, attempt: Attempt, commits: bool) -> None:
         """A commit that fails for good leaves the caller not knowing; any abort is an abort."""
@@ -166,6 +172,8 @@ class Caller:
             value = self.world.fresh()
             if not await self._perhaps_cancelled(self._send(producer, attempt, value)):
                 self.notes.count("cancelled send")
+        elif choice < 0.8 and self.transactional_id is not None:
+            self._send_and_forget(producer, attempt)
         elif choice < 0.85:
             await self._send_many(producer, attempt)
         elif choice < 0.93:
@@ -174,17 +182,27 @@ class Caller:
             await asyncio.sleep(self.dice.choice([0.0, 0.01, 1, 1, TIMEOUT_MS / 900]))
 
     async def _send(
-        self, producer: Producer, attempt: Attempt, value: int, padding: int | None = None
+        self,
+        producer: Producer,
+        attempt: Attempt,
+        value: int,
+        where: TopicPartition | None = None,
     ) -> None:
-        size = self.dice.choice([0, 20, 150]) if padding is None else padding
-        partition = self.dice.randrange(PARTITIONS)
+        size = self.dice.choice([0, 20, 150])
+        where = where or TopicPartition(TOPIC, self.dice.randrange(PARTITIONS))
         self.notes.rejected.add(value)  # until it is known to be accepted
         delivery = await producer.send(
-            TOPIC, b"%d " % value + bytes(size), partition=partition, headers={"a": b"1"}
+            where.topic, b"%d " % value + bytes(size), partition=where.partition, headers={"a": b""}
         )
         self.notes.rejected.discard(value)
-        attempt.accepted.setdefault(partition, []).append(value)
+        attempt.accepted.setdefault(where, []).append(value)
         attempt.deliveries.append((value, delivery))
+
+    def _send_and_forget(self, producer: Producer, attempt: Attempt) -> None:
+        """Nobody waits for it: the transaction may end before it is accepted."""
+        sending = self._send(producer, attempt, self.world.fresh(), self.dice.choice(LATE))
+        self._forgotten.append(asyncio.create_task(sending))
+        self.notes.count("forgotten send")
 
     async def _send_many(self, producer: Producer, attempt: Attempt) -> None:
         """At once, and some of the tasks are cancelled; no error of one is another's."""
@@ -271,5 +289,4 @@ def _look_for_traces(producer: Producer) -> None:
     assert not producer._manager.partitions, "partitions are left in the transaction"
 
 
-def partition_of(index: int) -> TopicPartition:
-    return TopicPartition(TOPIC, index)
+EVERYWHERE = [*(TopicPartition(TOPIC, index) for index in range(PARTITIONS + 1)), *LATE]

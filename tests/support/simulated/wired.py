@@ -15,6 +15,8 @@ from tests.support.simulated.clock import JumpingLoop
 
 from semel.wire.frames import decode_request, encode_response
 
+MOST_BYTES = 100 << 20
+"""Of a request: whoever promises more speaks another protocol."""
 DELAYS_SECONDS = (0.0, 0.001, 0.001, 0.003, 0.05)
 
 
@@ -30,8 +32,10 @@ class WiredLoop(JumpingLoop):
         and would set the same timer for ever, on a clock that stands still meanwhile."""
         return super().call_at(when + 1e-6, *rest, **more)
 
-    async def create_connection(self, factory: Any, *_: Any, **__: Any) -> Any:  # type: ignore[override]
+    async def create_connection(self, factory: Any, *_: Any, **more: Any) -> Any:  # type: ignore[override]
         await asyncio.sleep(0.001)
+        if more.get("ssl") is not None:
+            raise ConnectionResetError("the broker hangs up on who speaks TLS")
         protocol = factory()
         return self.dial(protocol), protocol
 
@@ -56,6 +60,7 @@ class Wire(asyncio.Transport):
             self._loop.create_task(self._carry_requests()),
             self._loop.create_task(self._carry_answers()),
         ]
+        _open.add(self)
         protocol.connection_made(self)
 
     # What the client calls
@@ -64,6 +69,9 @@ class Wire(asyncio.Transport):
         self._bytes += data
         while len(self._bytes) >= 4:
             end = 4 + int.from_bytes(self._bytes[:4], "big")
+            if end > MOST_BYTES:
+                self._break(None)
+                return
             if len(self._bytes) < end:
                 return
             self._requests.put_nowait(self._bytes[4:end])
@@ -71,6 +79,9 @@ class Wire(asyncio.Transport):
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Nothing is ever kept here."""
+
+    def is_closing(self) -> bool:
+        return self._closed
 
     def abort(self) -> None:
         self._break(None)
@@ -125,9 +136,14 @@ class Wire(asyncio.Transport):
         if self._closed:
             return
         self._closed = True
+        _open.discard(self)
         for task in self._tasks:
             task.cancel()
         self._loop.call_soon(self._protocol.connection_lost, error)
+
+
+# An event loop holds its tasks but weakly.
+_open: set[Wire] = set()
 
 
 def _looked_at(answering: asyncio.Future[Any]) -> None:

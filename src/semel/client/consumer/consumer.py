@@ -25,7 +25,7 @@ from semel.client.consumer.positions import Positions
 from semel.client.consumer.records import ConsumerRecord, Deserializers, K, V
 from semel.client.machines.fetching import EARLIEST, LATEST, Reset, TopicPartitionState
 from semel.client.machines.patience import Deadline
-from semel.client.machines.records import as_offsets
+from semel.client.machines.records import as_offsets, as_place, as_topic
 from semel.client.machines.subscription import Subscription
 from semel.client.machines.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from semel.client.metrics import ConsumerMeter
@@ -159,7 +159,7 @@ class Consumer(Inquiries[K, V]):
         group = self._need_group("subscribe")
         if self._states and self._subscription is None:
             raise UsageError("subscribe and assign exclude each other")
-        subscription = Subscription(frozenset(topics), pattern)
+        subscription = Subscription(frozenset(as_topic(topic) for topic in topics), pattern)
         if bool(subscription.topics) == (pattern is not None):
             raise UsageError("subscribe to topics or to a pattern, one of the two")
         group.subscribe(subscription)
@@ -186,7 +186,7 @@ class Consumer(Inquiries[K, V]):
         """Reads exactly these partitions, whoever else does."""
         if self._subscription is not None:
             raise UsageError("subscribe and assign exclude each other")
-        self._set_assignment(frozenset(TopicPartition(*partition) for partition in partitions))
+        self._set_assignment(frozenset(as_place(partition) for partition in partitions))
 
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions that are read: assigned by hand, or by the group."""

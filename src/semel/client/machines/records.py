@@ -71,7 +71,7 @@ def as_offsets(given: Any) -> dict[TopicPartition, OffsetAndMetadata]:
     """What a group is to commit: for each partition the offset to read next, maybe with a note."""
     if not isinstance(given, Mapping):
         raise TypeError(f"offsets must be a mapping by partition, got {type(given).__name__}")
-    return {_as_place(place): _as_offset(offset) for place, offset in given.items()}
+    return {as_place(place): _as_offset(offset) for place, offset in given.items()}
 
 
 def as_group(given: Any) -> GroupMetadata:
@@ -83,7 +83,7 @@ def as_group(given: Any) -> GroupMetadata:
     return given
 
 
-def _as_place(given: Any) -> TopicPartition:
+def as_place(given: Any) -> TopicPartition:
     if not isinstance(given, tuple) or len(given) != 2:
         raise TypeError(f"a partition must be a TopicPartition or (topic, number), got {given!r}")
     return TopicPartition(as_topic(given[0]), as_partition(given[1]))

@@ -1,14 +1,13 @@
 """The topics that are sent to: how many partitions they have, and the queue of each."""
 
 from semel.client.cluster import Cluster
+from semel.client.errors import no_such_partition
 from semel.client.machines.accumulator import Accumulator, PartitionQueue
 from semel.client.machines.metadata import TopicMetadata
 from semel.client.machines.partitioner import StickyPartition
 from semel.client.machines.patience import Deadline
 from semel.client.machines.records import as_partition, as_topic
 from semel.client.machines.types import TopicPartition
-from semel.errors import UsageError
-from semel.wire.errors import ErrorCode
 
 
 class SendTarget:
@@ -51,13 +50,3 @@ class SendTargets:
         queue = self._accumulator.queue_of(TopicPartition(topic, index))
         target.queues[index] = queue
         return queue
-
-
-def no_such_partition(wanted: TopicPartition, count: int) -> UsageError:
-    """`count`: how many partitions the topic has."""
-    has = "1 partition, 0" if count == 1 else f"{count} partitions, 0 to {count - 1}"
-    return UsageError(
-        f"topic {wanted.topic!r} has {has}: there is no partition {wanted.partition}. "
-        "Name one that there is, or add partitions to the topic",
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    )
