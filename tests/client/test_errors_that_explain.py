@@ -7,7 +7,7 @@ from tests.support.disks import DISK_FULL, FaultyFiles
 
 from semel import Broker
 from semel.broker.partitions.partitions import Partitions
-from semel.client import Admin, NewTopic, Producer, RetriableError
+from semel.client import Admin, NewTopic, Producer, RetriableError, SemelError
 from semel.wire.errors import ErrorCode
 
 
@@ -60,3 +60,38 @@ async def test_a_full_disk_is_said_by_a_commit_and_by_a_full_buffer(
             with pytest.raises(RetriableError, match="No space left on device") as caught:
                 await producer.commit_transaction(timeout_ms=300)
             assert "call commit_transaction again" in str(caught.value)
+
+
+async def timed_out(broker: Broker, producer: Producer) -> None:
+    """Begins a transaction, and waits until its coordinator has aborted it."""
+    await producer.init_transactions()
+    await producer.begin_transaction()
+    await producer.send("t", b"v")
+    await producer.flush()
+    async with Admin(broker.bootstrap_servers) as admin:
+        while (await admin.describe_transaction("x")).state == "Ongoing":
+            await producer.partitions_for("t")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("next_call", ["commit", "send"])
+async def test_a_transaction_past_its_timeout_names_the_timeout(
+    tmp_path: Path, version: int, next_call: str
+) -> None:
+    settings = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 50}
+    async with Broker(tmp_path, settings=settings) as broker:
+        await make_topic(broker)
+        async with Producer(
+            broker.bootstrap_servers,
+            transactional_id="x",
+            transaction_timeout_ms=200,
+            max_transaction_version=version,
+        ) as producer:
+            await timed_out(broker, producer)
+            if next_call == "send":
+                await producer.send("t", b"late")
+            with pytest.raises(SemelError) as caught:
+                await producer.commit_transaction()
+            assert "longer than its timeout (transaction.timeout.ms, 200 ms)" in str(caught.value)
+            assert "raise transaction_timeout_ms" in str(caught.value)
+            assert "report a bug" not in str(caught.value)

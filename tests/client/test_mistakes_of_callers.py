@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from semel.client import Consumer, FatalError, Producer, TopicPartition, UsageError
+from semel.client import (
+    AbortableError,
+    Consumer,
+    FatalError,
+    Producer,
+    TopicPartition,
+    UsageError,
+)
 from semel.client.machines.transactions import State
 from semel.wire.errors import ErrorCode
 
@@ -285,3 +292,27 @@ async def test_offsets_of_the_wrong_type_are_refused_and_their_transaction_goes_
             await producer.send_offsets_to_transaction(offsets, group)
         await producer.send(topic, b"one")
     assert await everything(bootstrap, topic) == [b"one"]
+
+
+async def test_a_table_that_is_sent_in_part_cannot_be_committed(
+    bootstrap: str, make_topic: MakeTopic, unique: str
+) -> None:
+    topic = await make_topic()
+    table = {"value": [b"%03d" % number + bytes(1_000) for number in range(500)]}
+    async with Producer(
+        bootstrap, transactional_id=unique, buffer_memory=50_000, table_batch_size=20_000
+    ) as producer:
+        await producer.init_transactions()
+        await producer.begin_transaction()
+        sending = asyncio.create_task(producer.send_table(topic, table))
+        while not producer._accumulator.buffered:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        with pytest.raises(AbortableError, match="a table was sent in part"):
+            await producer.commit_transaction()
+        await producer.abort_transaction()
+        async with producer.transaction():
+            await producer.send_table(topic, {"value": [b"whole"]})
+    assert await everything(bootstrap, topic) == [b"whole"]

@@ -54,7 +54,8 @@ MUTANTS = (
         "a partition is in the transaction though its record was refused",
         PRODUCER,
         "        if size > self.settings.max_request_size or self._acc",
-        "        if self._transactional:\n            self._join_transaction(queue.partition)\n"
+        "        if self._transactional:\n"
+        "            self._join_transaction(queue.partition, 0.0)\n"
         "        if size > self.settings.max_request_size or self._acc",
     ),
     Mutant(

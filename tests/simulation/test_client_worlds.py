@@ -161,7 +161,7 @@ class Client:
                 )
             self.world.mistakes += 1
             return
-        self.manager.add_partition(partition)
+        self.manager.add_partition(partition, self.world.now)
         value = self.world.fresh_value()
         self.accumulator.append(queue, None, b"%d" % value, 0, (), 40, self.world.now)
         self.current.values.setdefault(partition, []).append(value)
@@ -171,7 +171,9 @@ class Client:
         if self.current.offset is None:
             self.current.offset = self.world.fresh_value()
             offsets = {READ: OffsetAndMetadata(self.current.offset)}
-            self.current.taking = self.manager.send_offsets(offsets, GroupMetadata("g"))
+            self.current.taking = self.manager.send_offsets(
+                offsets, GroupMetadata("g"), self.world.now
+            )
 
     def _end(self, commit: bool) -> None:
         if self.current.taking is not None and not self.current.taking.settled and commit:

@@ -18,9 +18,10 @@ from semel.net.client_connection import (
     ClientConnection,
     ConnectionLost,
     Endpoint,
+    NotABroker,
     VersionMismatch,
-    open_connection,
 )
+from semel.net.client_opening import open_connection
 from semel.wire.errors import ErrorCode, ProtocolError
 from semel.wire.messages.find_coordinator import FindCoordinatorRequest
 from semel.wire.messages.metadata import MetadataRequest
@@ -138,14 +139,18 @@ class Cluster:
             candidates = list(dict.fromkeys((*known, *self._bootstrap)))
             random.shuffle(candidates)
             problems: list[str] = []
+            strangers = 0
             for endpoint in candidates:
                 try:
                     async with asyncio.timeout(deadline.remaining_ms(self.now_ms()) / 1000):
                         return await self._connect(endpoint, GENERAL)
                 except ConnectionLost as lost:
                     problems.append(str(lost))
+                    strangers += isinstance(lost, NotABroker)
                 except TimeoutError:
                     problems.append(f"{endpoint}: no answer in time")
+            if strangers == len(candidates):
+                raise FatalError("; ".join(problems))
             if deadline.has_passed(self.now_ms()):
                 raise UnreachableError(f"no broker can be reached: {'; '.join(problems)}")
 

@@ -41,8 +41,11 @@ class Credentials:
 
     async def begin(self) -> Exchange:
         if self.mechanism == "OAUTHBEARER":
-            token = self.token() if callable(self.token) else self.token
-            return Bearer(await token if isawaitable(token) else token)
+            found = self.token() if callable(self.token) else self.token
+            token = await found if isawaitable(found) else found
+            if not isinstance(token, str):
+                raise TypeError(f"a token must be str, got {type(token).__name__}")
+            return Bearer(token)
         return self.exchange()
 
     def exchange(self) -> Exchange:

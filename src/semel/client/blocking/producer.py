@@ -118,7 +118,8 @@ class Producer(Blocking, Generic[K, V]):
 
         Columns, all optional: key, value (binary or string; serializers are not asked), headers,
         timestamp, partition, and topic where none is named. Rows are placed as single records are.
-        A table that cannot be sent raises before its first row is. Waits for room in the buffer.
+        A table that cannot be sent raises before its first row is. Waits for room in the buffer;
+        cancelled there, it is sent in part, and its transaction can only be aborted.
         """
         return Delivery(run(self._client.send_table(topic, table)))
 

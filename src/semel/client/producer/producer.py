@@ -195,12 +195,13 @@ class Producer(Lifetime, Generic[K, V]):
                 return Delivery(queue.open, index, timestamp)
         if size > self.settings.max_request_size or self._accumulator.must_wait(queue, size):
             await self._wait_in_line(target, queue, size)
+        now_ms = self._cluster.now_ms()
         if self._transactional:
-            self._join_transaction(queue.partition)
+            self._join_transaction(queue.partition, now_ms)
         else:
             self._need_started()
         batch, index = self._accumulator.append(
-            queue, key_bytes, value_bytes, timestamp, pairs, size, self._cluster.now_ms()
+            queue, key_bytes, value_bytes, timestamp, pairs, size, now_ms
         )
         self._sender.wake()
         return Delivery(batch, index, timestamp)
@@ -237,14 +238,14 @@ class Producer(Lifetime, Generic[K, V]):
 
         Columns, all optional: key, value (binary or string; serializers are not asked), headers,
         timestamp, partition, and topic where none is named. Rows are placed as single records are.
-        A table that cannot be sent raises before its first row is. Waits for room in the buffer.
+        A table that cannot be sent raises before its first row is. Waits for room in the buffer;
+        cancelled there, it is sent in part, and its transaction can only be aborted.
         """
         self._need_started()
         with needs_extra("arrow", "send_table"):
             from semel.client.producer.columnar_send import TableDelivery, TableSender
         if self._tables is None:
-            compression = self._accumulator.limits.compression
-            self._tables = TableSender(self.settings, compression, self._topic, self._enqueue)
+            self._tables = TableSender(self._sender, self._topic, self._enqueue)
         return TableDelivery(await self._tables.send(topic, table), delivered)
 
     async def flush(self, timeout_ms: float | None = None) -> None:
@@ -287,7 +288,8 @@ class Producer(Lifetime, Generic[K, V]):
         """
         self._need_started()
         wanted, group = as_offsets(offsets), as_group(group_metadata)
-        pending = self._allowed(lambda: self._manager.send_offsets(wanted, group))
+        now_ms = self._cluster.now_ms()
+        pending = self._allowed(lambda: self._manager.send_offsets(wanted, group, now_ms))
         await self._ended(pending, self._deadline(timeout_ms))
 
     async def commit_transaction(self, timeout_ms: float | None = None) -> None:
@@ -378,15 +380,16 @@ class Producer(Lifetime, Generic[K, V]):
         transaction = self._before_waiting()
         if not self._accumulator.has_room(builder.size):
             await self._make_room(builder.size, transaction)
+        now_ms = self._cluster.now_ms()
         if self._transactional:
-            self._join_transaction(partition)
-        batch = self._accumulator.enqueue(partition, builder, self._cluster.now_ms())
+            self._join_transaction(partition, now_ms)
+        batch = self._accumulator.enqueue(partition, builder, now_ms)
         self._sender.wake()
         return batch
 
-    def _join_transaction(self, partition: TopicPartition) -> None:
+    def _join_transaction(self, partition: TopicPartition, now_ms: float) -> None:
         try:
-            self._manager.add_partition(partition)
+            self._manager.add_partition(partition, now_ms)
         except NotAllowed as refused:
             raise refusal_of(refused) from None
 

@@ -448,7 +448,7 @@ class Sender:
             self.meter.splits += 1
         else:
             what = f"a batch for {batch.partition} was not written ({why})"
-            failure = Failure(code.kind, what, code)
+            failure = manager.explained(Failure(code.kind, what, code), now_ms)
             unsure = code is ErrorCode.NETWORK_EXCEPTION or code is ErrorCode.REQUEST_TIMED_OUT
             accumulator.given_up(batch, failure)
             self._batch_failed(failure)

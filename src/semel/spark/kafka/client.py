@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 
 from semel import __version__
 from semel.client.errors import error_for
-from semel.errors import RetriableError, SemelError, UnreachableError
+from semel.errors import FatalError, RetriableError, SemelError, UnreachableError
 from semel.net.client_sasl import Credentials
+from semel.net.strangers import Greeting, told_by
 from semel.spark.kafka.settings import SparkSettings
 from semel.wire.errors import ErrorCode, ProtocolError
 from semel.wire.frames import Frame, RequestHeader, decode_response, encode_request
@@ -42,6 +43,10 @@ _HIGHEST = {0: 12, 1: 12, 3: 12, 10: 3, 18: 3, 22: 5, 24: 3}
 T = TypeVar("T")
 
 
+class NotABrokerError(ProtocolError):
+    """Somebody else listens there."""
+
+
 class BlockingConnection:
     """One socket, one request at a time."""
 
@@ -55,17 +60,18 @@ class BlockingConnection:
         self._lock = threading.Lock()
         self.closed = False
         self._versions: dict[int, tuple[int, int]] = {18: (0, 3)}
+        self._is_known = False
         credentials = settings.credentials()
         if credentials is not None:
             self._authenticate(credentials)
-        answer = self.call(
-            ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version=__version__)
-        )
+        greeting: Any = Greeting(_SOFTWARE, __version__)
+        answer = self.call_version(greeting, self.version(ApiVersionsRequest))
         check(answer.error_code, "asking for the broker's versions")
         self._versions = {
             entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys
         }
         self.features = {entry.name: entry.max_version_level for entry in answer.finalized_features}
+        self._is_known = True
 
     def version(self, message: type[Message], highest: int | None = None) -> int:
         """The highest version that both sides speak."""
@@ -127,7 +133,10 @@ class BlockingConnection:
                 pieces[0] = memoryview(pieces[0])[sent:]
 
     def _receive(self) -> memoryview:
-        size = int.from_bytes(self._read(4), "big")
+        length = self._read(4)
+        if not self._is_known and (stranger := told_by(bytes(length))) is not None:
+            raise NotABrokerError(f"it is not a Kafka broker: {stranger}")
+        size = int.from_bytes(length, "big")
         if size < 4:
             raise ProtocolError(f"an answer of {size} bytes")
         return self._read(size)
@@ -176,12 +185,16 @@ class BlockingCluster:
 
     def any(self) -> BlockingConnection:
         """A connection to some broker."""
-        failures = []
+        failures: list[str] = []
+        strangers = True
         for address in [*self._connections, *self._nodes.values(), *self._bootstrap]:
             try:
                 return self._connect(address)
             except (OSError, ProtocolError) as error:
                 failures.append(f"{address[0]}:{address[1]}: {error}")
+                strangers = strangers and isinstance(error, NotABrokerError)
+        if strangers:
+            raise FatalError(f"{'; '.join(dict.fromkeys(failures))}. Check host, port and settings")
         raise ConnectionError("no broker answers: " + "; ".join(dict.fromkeys(failures)))
 
     def partitions(self, topic: str) -> int:
