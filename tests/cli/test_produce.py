@@ -39,7 +39,7 @@ def test_a_full_disk_is_told_as_such(
     assert done.returncode == Exit.FAILED
     assert done.stderr.startswith("semel: a batch for t-0 was not ")
     assert "t-0 is offline: No space left on device (ENOSPC)" in done.stderr
-    assert "the broker's disk failed (KAFKA_STORAGE_ERROR)" in done.stderr
+    assert "it is full, or it fails (KAFKA_STORAGE_ERROR)" in done.stderr
     assert "flush" not in done.stderr
     assert done.stderr.count("\n") == 1
 

@@ -47,7 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         pipeline = load(arguments.file)
     except OSError as problem:
-        raise usage(f"{arguments.file}: {problem.strerror or problem}") from None
+        # Perhaps not the file itself: one that it names.
+        name = problem.filename or arguments.file
+        raise usage(f"{name}: {problem.strerror or problem}") from None
     except (ValueError, ImportError, UsageError) as problem:
         raise usage(f"{arguments.file}: {problem}") from None
     changes: dict[str, Any] = {

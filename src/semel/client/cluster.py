@@ -12,7 +12,7 @@ from semel.client.machines.metadata import ClusterMetadata
 from semel.client.machines.patience import Deadline
 from semel.client.machines.types import Node
 from semel.client.settings import ClientSettings
-from semel.errors import FatalError, RetriableError
+from semel.errors import FatalError, UnreachableError
 from semel.net.client_connection import (
     AuthenticationFailed,
     ClientConnection,
@@ -152,7 +152,7 @@ class Cluster:
             if strangers == len(candidates):
                 raise FatalError("; ".join(problems))
             if deadline.has_passed(self.now_ms()):
-                raise RetriableError(f"no broker can be reached: {'; '.join(problems)}")
+                raise UnreachableError(f"no broker can be reached: {'; '.join(problems)}")
 
     # Asking
 
@@ -188,7 +188,7 @@ class Cluster:
                 attempt += 1
                 delay = self.backoff.delay_ms(attempt, random.random())
                 if delay >= deadline.remaining_ms(self.now_ms()):
-                    raise RetriableError(f"{kind.__name__} was not answered: {lost}") from None
+                    raise UnreachableError(f"{kind.__name__} was not answered: {lost}") from None
                 await asyncio.sleep(delay / 1000)
             except VersionMismatch as error:
                 raise FatalError(str(error), ErrorCode.UNSUPPORTED_VERSION) from None
@@ -249,7 +249,7 @@ class Cluster:
                 await asyncio.shield(self._refreshing)
         except TimeoutError:
             why = "; ".join(self._problems.values()) or "the metadata did not arrive in time"
-            raise RetriableError(f"no broker can be reached: {why}") from None
+            raise UnreachableError(f"no broker can be reached: {why}") from None
 
     async def _refresh(self) -> None:
         everything = self.wants_all_topics
