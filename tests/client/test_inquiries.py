@@ -124,8 +124,11 @@ async def test_a_producer_counts_what_it_does(
     assert found["records_buffered"] == found["bytes_buffered"] == 0
     assert found["transactions_committed"] == found["commit_latency_ms"]["count"] == 1
     assert found["transactions_aborted"] == 2
-    assert found["errors"] == {"MESSAGE_TOO_LARGE": 1}
-    assert found["request_latency_ms"]["count"] == 2
+    # Apache Kafka may answer CreateTopics before it leads the new partition.
+    errors = dict(found["errors"])
+    early = errors.pop("NOT_LEADER_OR_FOLLOWER", 0)
+    assert errors == {"MESSAGE_TOO_LARGE": 1}
+    assert found["request_latency_ms"]["count"] == 2 + early
     assert 0 < found["request_latency_ms"]["mean_ms"] <= found["request_latency_ms"]["max_ms"]
     assert found["connections"] >= 1
     assert found["uptime_s"] > 0

@@ -26,15 +26,17 @@ MakeTopic = Callable[..., Awaitable[str]]
 async def everything(
     bootstrap: str, topic: str, partitions: int = 1, isolation: str = "read_committed"
 ) -> list[bytes | None]:
-    """All values of a topic up to its end, partition by partition."""
+    """All values of a topic up to its end, partition by partition. The end is that of uncommitted
+    readers: Apache Kafka writes a transaction's markers after it has answered EndTxn."""
     values: list[bytes | None] = []
-    async with Consumer(
-        bootstrap, isolation_level=isolation, auto_offset_reset="earliest"
-    ) as consumer:
+    async with (
+        Consumer(bootstrap, isolation_level="read_uncommitted") as watcher,
+        Consumer(bootstrap, isolation_level=isolation, auto_offset_reset="earliest") as consumer,
+    ):
         for index in range(partitions):
             partition = TopicPartition(topic, index)
             consumer.assign([partition])
-            end = (await consumer.end_offsets([partition]))[partition]
+            end = (await watcher.end_offsets([partition]))[partition]
             while await consumer.position(partition) < end:
                 values += [record.value for record in await consumer.poll(100)]
     return values
