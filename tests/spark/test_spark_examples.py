@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from semel.cli.__main__ import main
+from semel.spark import pipeline as pipelines
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -124,7 +125,7 @@ def test_a_file_s_tables_reach_the_broker_and_spark(kafka, spark, given, capsys)
 HELD = """
 import os, pathlib, time
 from semel.spark import Pipeline
-from semel.spark.sink.committer import Committer
+from semel.spark import pipeline as pipelines
 
 hold, number = pathlib.Path({hold!r}), {number}
 
@@ -139,7 +140,13 @@ def strike(point, batch):
         os.kill(os.getpid(), number)
 
 struck = []
-Committer.at = property(lambda committer: strike, lambda committer, usual: None)
+
+class StruckSink(pipelines.ExactlyOnceSink):
+    def __init__(self, *given, **options):
+        super().__init__(*given, **options)
+        self.committer.at = strike
+
+pipelines.ExactlyOnceSink = StruckSink
 pipeline = Pipeline(
     **{settings!r},
     transform=lambda rows: rows.select("key", "value").mapInArrow(held, "key string, value string"),
@@ -149,8 +156,10 @@ pipeline = Pipeline(
 
 
 @pytest.fixture
-def held(kafka, tmp_path):
+def held(kafka, tmp_path, monkeypatch):
     """A Python file that is struck in the middle of a batch while the file `hold` is there."""
+    # Run in this process, the file puts a sink of its own here: it must not outlive the test.
+    monkeypatch.setattr(pipelines, "ExactlyOnceSink", pipelines.ExactlyOnceSink)
 
     def write(number):
         source, sink = kafka.topic(1), kafka.topic()
