@@ -66,7 +66,7 @@ class Context:
         self.may_quietly: Callable[[str, str, str], bool] = _all_may
         self.may_any: Callable[[str, str], bool] = _all_may_any
         if broker.access is not None:
-            caller = broker.access.caller(self.principal, connection.peer_host)
+            caller = broker.access.caller(str(self.principal), connection.host)
             if not caller.is_super_user:
                 self.may = caller.may
                 self.may_quietly = caller.may_quietly

@@ -17,6 +17,7 @@ from collections.abc import Coroutine, Iterable, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING
 
+from semel.broker.access.producing import is_denied_transactional
 from semel.broker.failures import storage_code
 from semel.broker.partitions.opening import MUST_OPEN, Opened
 from semel.broker.partitions.partition import Partition
@@ -87,7 +88,7 @@ def handle(
             result.partition_responses.append(answer)
             write = denied or _prepare(ctx, topic, answer, part.records, version)
             if isinstance(write, Refusal):
-                if _is_denied_transactional(ctx, request):
+                if is_denied_transactional(ctx, request):
                     return _deny_all(ctx, request)
                 refuse(answer, write, topic and f"{topic.name}-{part.index}")
             else:
@@ -420,24 +421,6 @@ def _request_refusal(ctx: Context, request: ProduceRequest, writes: list[Write])
             "The batches of a transactional request must have one producer id.",
         )
     return None
-
-
-def _is_denied_transactional(ctx: Context, request: ProduceRequest) -> bool:
-    """Whether the request has a transactional batch and may not: that goes before all else, and
-    counts batches that are refused for other reasons (KafkaApis.handleProduceRequest)."""
-    name = request.transactional_id
-    return any(
-        _is_transactional(part.records)
-        for data in request.topic_data
-        for part in data.partition_data
-    ) and (name is None or not ctx.may("WRITE", "TRANSACTIONAL_ID", name))
-
-
-def _is_transactional(records: Buffer | None) -> bool:
-    try:
-        return bool(records and header_at(records).attributes & TRANSACTIONAL)
-    except ProtocolError:
-        return False
 
 
 def _deny_all(ctx: Context, request: ProduceRequest) -> NowOrLater[Response]:

@@ -52,6 +52,10 @@ def _setting(
 
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+AUTHORIZERS = Allowed(
+    lambda name: name in ("", STANDARD_AUTHORIZER),
+    f"Value must be empty, for no access rules, or {STANDARD_AUTHORIZER}",
+)
 PRINCIPALS = Allowed(
     lambda text: all(one.find(":") > 0 for one in principals(text)),
     "Each is a principal, as User:alice; a semicolon stands between two",
@@ -77,7 +81,7 @@ _NODE = [
 ]
 
 _ACCESS = [
-    _setting("authorizer.class.name", STRING, "", one_of("", STANDARD_AUTHORIZER), f"Who decides what clients may do: empty = everybody may do everything, `{STANDARD_AUTHORIZER}` = access rules (ACLs) as Kafka has them."),
+    _setting("authorizer.class.name", STRING, "", AUTHORIZERS, f"Who decides what clients may do: empty = everybody may do everything, `{STANDARD_AUTHORIZER}` = access rules (ACLs) as Kafka has them."),
     _setting("super.users", STRING, "", PRINCIPALS, "Principals that may do everything, whatever the rules say: `User:admin;User:ops`. Needs `authorizer.class.name`."),
     _setting("allow.everyone.if.no.acl.found", BOOLEAN, False, None, "Whether everybody may use a resource that no access rule names. Needs `authorizer.class.name`."),
 ]
