@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from semel.broker.partitions.partitions import Partitions
     from semel.broker.server import Broker
     from semel.broker.settings.settings import Settings
+    from semel.core.access.principals import KafkaPrincipal
     from semel.net.connection import Connection
 
 #: Kafka's name of the one resource of type CLUSTER.
@@ -58,7 +59,7 @@ class Context:
         self.client_id = client_id
         self.client_name = client_name  # as it stands in requests, to know it again …
         self.body_at = NAME_AT + len(client_name)  # … and what follows it
-        self.principal = "User:ANONYMOUS"
+        self.principal: KafkaPrincipal = connection.principal
         self.settings: Settings = broker.settings
         self.catalog: Catalog = broker.catalog
         self.partitions: Partitions = broker.partitions

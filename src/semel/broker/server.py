@@ -30,6 +30,7 @@ from semel.broker.dispatch import Dispatcher
 from semel.broker.settings.definitions import BadSetting
 from semel.broker.settings.settings import Settings
 from semel.broker.start_failures import listening_on, using_directory
+from semel.core.access.principals import ANONYMOUS
 from semel.net.connection import Connection
 from semel.net.listener import Listener, ListenerLimits
 
@@ -108,6 +109,7 @@ class Broker:
             ListenerLimits(),
             self._dispatcher.finish,
             self._dispatcher.receive_large,
+            principal=ANONYMOUS,
         )
         self._started: list[Part] = []
         self._stopped = False
