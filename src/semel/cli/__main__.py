@@ -26,6 +26,7 @@ COMMANDS = {
     "cluster": "the cluster, its brokers and their settings",
     "topics": "list, create, describe, alter and delete topics",
     "groups": "consumer groups, their lag, and where they stand",
+    "acls": "access rules: who may do what",
     "transactions": "see transactions, find hanging ones, end them",
     "produce": "send lines of standard input",
     "consume": "print records",

@@ -50,7 +50,7 @@ def _topics(ctx: Context, request: MetadataRequest, version: int) -> list[Answer
         found = [
             _answer(ctx, topic)
             for topic in ctx.catalog.topics.values()
-            if ctx.may("DESCRIBE", "TOPIC", topic.name)
+            if ctx.may_quietly("DESCRIBE", "TOPIC", topic.name)
         ]
     else:
         found = [_asked_for(ctx, request, topic) for topic in request.topics]
@@ -91,7 +91,9 @@ def _asked_by_id(ctx: Context, asked: MetadataRequest.MetadataRequestTopic) -> A
 
 
 def _create(ctx: Context, name: str) -> Topic:
-    if not ctx.may("CREATE", "CLUSTER", CLUSTER_NAME) and not ctx.may("CREATE", "TOPIC", name):
+    if not ctx.may_quietly("CREATE", "CLUSTER", CLUSTER_NAME) and not ctx.may(
+        "CREATE", "TOPIC", name
+    ):
         raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     check_new_name(ctx.catalog, name)
     if name in INTERNAL_TOPICS:

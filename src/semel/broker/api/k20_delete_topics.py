@@ -1,7 +1,8 @@
 """DeleteTopics (API key 20, versions 1-6): delete topics by name or, from version 6, by id.
 
-Who may:   DELETE on the Topic; without DESCRIBE, a topic asked for by id is not named in the
-           answer.
+Who may:   DELETE on the Cluster, or DELETE and, by name, DESCRIBE on the Topic; without DESCRIBE, a
+           topic asked for by id is not named in the answer, and of one asked for by name it is not
+           told whether it is there.
 Answers:   when the deletion is durable; files are removed in the background.
 Versions:  4 flexible, 5 error messages, 6 ids.
 """
@@ -12,7 +13,7 @@ from collections import Counter
 from collections.abc import Hashable
 
 from semel.broker.catalog.catalog import Topic
-from semel.broker.context import Context
+from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
@@ -33,8 +34,10 @@ def handle(ctx: Context, request: DeleteTopicsRequest, version: int) -> DeleteTo
         raise ApiError(disabled, "Topic deletion is disabled.")
     asked = request.topics if version >= 6 else [Asked(name=name) for name in request.topic_names]
     times = Counter(_key(topic) for topic in asked)
+    first = {_key(topic): topic for topic in reversed(asked)}
+    may_all = ctx.may_quietly("DELETE", "CLUSTER", CLUSTER_NAME)
     return DeleteTopicsResponse(
-        responses=[_delete(ctx, topic, times[_key(topic)]) for topic in asked]
+        responses=[_delete(ctx, topic, times[key], may_all) for key, topic in first.items()]
     )
 
 
@@ -42,16 +45,16 @@ def _key(asked: Asked) -> Hashable:
     return asked.name, asked.topic_id
 
 
-def _delete(ctx: Context, asked: Asked, times: int) -> Result:
+def _delete(ctx: Context, asked: Asked, times: int, may_all: bool) -> Result:
     result = Result(name=asked.name, topic_id=asked.topic_id)
     try:
         _check(asked, times)
         topic = _find(ctx, asked)
-        if topic is not None and ctx.may("DESCRIBE", "TOPIC", topic.name):
-            result.name, result.topic_id = topic.name, topic.id
-        _authorize(ctx, asked, topic)
+        if not may_all:
+            _authorize(ctx, asked, topic, result)
         if topic is None:
             raise ApiError(_unknown(asked))
+        result.name, result.topic_id = topic.name, topic.id
         ctx.catalog.delete_topic(topic.name)
     except ApiError as problem:
         result.error_code, result.error_message = problem.code, problem.message
@@ -77,10 +80,19 @@ def _find(ctx: Context, asked: Asked) -> Topic | None:
     return ctx.catalog.topics_by_id.get(asked.topic_id)
 
 
-def _authorize(ctx: Context, asked: Asked, topic: Topic | None) -> None:
+def _authorize(ctx: Context, asked: Asked, topic: Topic | None, result: Result) -> None:
     name = topic.name if topic is not None else asked.name
-    if name is not None and not ctx.may("DELETE", "TOPIC", name):
-        raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+    if name is None:
+        return  # of an unknown id: there is nobody to ask about
+    is_by_id = asked.name is None
+    may_see = ctx.may("DESCRIBE", "TOPIC", name)
+    if may_see and topic is None:
+        return  # that it is not there may be told
+    if ctx.may("DELETE", "TOPIC", name) and (is_by_id or may_see):
+        return
+    if is_by_id and may_see:
+        result.name = name
+    raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
 
 
 def _unknown(asked: Asked) -> ErrorCode:

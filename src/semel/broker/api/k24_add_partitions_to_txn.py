@@ -94,8 +94,6 @@ def _added(
 def _add(
     ctx: Context, holder: Holder, topics: list[Topic], version: int, verify_only: bool = False
 ) -> NowOrLater[Answer]:
-    if not holder[0]:
-        return Reply(ErrorCode.INVALID_REQUEST)
     by_client = version < BETWEEN_BROKERS_SINCE
     if by_client and not ctx.may("WRITE", "TRANSACTIONAL_ID", holder[0]):
         return Reply(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -104,6 +102,8 @@ def _add(
     if impossible:
         others = dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED)
         return PartitionErrors(by_partition=others | impossible)
+    if not holder[0]:
+        return Reply(ErrorCode.INVALID_REQUEST)
     if verify_only:
         return ctx.transactions.submit(VerifyPartitions(*holder, partitions))
     client_version = TV_0 if by_client else TV_2

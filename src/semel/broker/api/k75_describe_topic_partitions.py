@@ -59,7 +59,7 @@ def _names(ctx: Context, request: DescribeTopicPartitionsRequest) -> list[str]:
     """The topics asked for from the cursor on; without any, all that the client may see."""
     names = {topic.name for topic in request.topics}
     if not names:
-        names = {name for name in ctx.catalog.topics if ctx.may("DESCRIBE", "TOPIC", name)}
+        names = {name for name in ctx.catalog.topics if ctx.may_quietly("DESCRIBE", "TOPIC", name)}
     start = request.cursor
     return sorted(name for name in names if start is None or name >= start.topic_name)
 

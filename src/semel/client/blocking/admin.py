@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any, Unpack
 
+    from semel.client.admin.acls import Acl, AclFilter
     from semel.client.admin.groups import GroupDescription, GroupListing, Lag
     from semel.client.admin.topics import ClusterInfo, NewTopic
     from semel.client.admin.transactions import (
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Admin(Blocking):
-    """Looks at and changes topics, groups and transactions."""
+    """Looks at and changes topics, groups, transactions and access rules."""
 
     def __init__(
         self,
@@ -170,6 +171,19 @@ class Admin(Blocking):
     def fence_producer(self, transactional_id: str) -> ProducerIdentity:
         """Takes a transactional id over: its producer is fenced, its open transaction aborted."""
         return run(self._client.fence_producer(transactional_id))
+
+    def create_acls(self, acls: Iterable[Acl]) -> None:
+        """All of them, or an error that names the first that could not be made. One that is there
+        already is fine."""
+        run(self._client.create_acls(acls))
+
+    def describe_acls(self, wanted: AclFilter | None = None) -> list[Acl]:
+        """The rules that match; without a filter all."""
+        return run(self._client.describe_acls(wanted))
+
+    def delete_acls(self, wanted: Iterable[AclFilter]) -> list[Acl]:
+        """Removes the rules that match one of the filters, and tells which they were."""
+        return run(self._client.delete_acls(wanted))
 
     @property
     def settings(self) -> ClientSettings:
