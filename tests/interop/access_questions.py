@@ -380,9 +380,10 @@ def _cluster() -> Rows:
               {"topics": [{"topic": TOPIC, "partitions": [0]}]})],
         37: [
             ("CreatePartitions", ends(37),
-             {"validate_only": True, "topics": by_name({"count": 9, "assignments": None})}),
-            ("CreatePartitions twice", ends(37), {"validate_only": True, "topics": by_name(
-                {"count": 9, "assignments": None}) * 2}),
+             {"validate_only": True, "timeout_ms": 5000,
+              "topics": by_name({"count": 9, "assignments": None})}),
+            ("CreatePartitions twice", ends(37), {"validate_only": True, "timeout_ms": 5000,
+             "topics": by_name({"count": 9, "assignments": None}) * 2}),
         ],
         38: [("CreateDelegationToken", ends(38), {"max_lifetime_ms": -1}),
              ("CreateDelegationToken of another", (3,), {
@@ -418,7 +419,7 @@ def _cluster() -> Rows:
         ],
         64: [("UnregisterBroker", ends(64), {"broker_id": 99})],
         74: [("ListConfigResources", (0,), {}),
-             ("ListConfigResources", (1,), {"resource_types": []})],
+             ("ListConfigResources", (1,), {"resource_types": [2, 4]})],
         80: [("AddRaftVoter", ends(80), {"cluster_id": "elsewhere"})],
         81: [("RemoveRaftVoter", ends(81), {"cluster_id": "elsewhere"})],
     }  # fmt: skip
