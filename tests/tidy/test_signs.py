@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from tests.support.markdown import ROOT, pages
 
-from semel.broker.api import BETWEEN_BROKERS
 from semel.wire.messages import ADVERTISED
 
 SOURCE = ROOT / "src" / "semel"
@@ -57,7 +56,7 @@ def test_a_handler_says_who_may_and_which_versions(handler: Path) -> None:
     }
     assert not unsaid
     key = int(handler.stem[1:3])
-    spoken = (ADVERTISED | BETWEEN_BROKERS)[key]
+    spoken = ADVERTISED[key]
     said = _VERSIONS.search(words)
     assert said is not None
     first, last = int(said[1]), int(said[2] or said[1])

@@ -11,6 +11,7 @@ from enum import IntEnum
 
 from semel.broker.catalog import catalog as catalogs
 from semel.broker.catalog.catalog import CLUSTER_LEVEL
+from semel.broker.catalog.draft import CatalogDraft
 from semel.broker.catalog.topics import check_configs, check_name
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
@@ -133,17 +134,17 @@ class Resource:
     def _catalog_type(self) -> str:
         return catalogs.BROKER if self.type is ResourceType.BROKER else catalogs.GROUP
 
-    def replace(self, configs: Mapping[str, str | None], validate_only: bool) -> None:
-        """Put `configs` in place of what is set, or only check that it could be done."""
+    def replace(self, configs: Mapping[str, str | None], draft: CatalogDraft | None) -> None:
+        """Put `configs` in place of what is set; without a draft only check that it could be
+        done."""
         checked = self._checked(configs)
-        if validate_only or checked == self.own:
+        if draft is None or checked == self.own:
             return
-        catalog = self.ctx.catalog
         if self.type is ResourceType.TOPIC:
-            catalog.configure_topic(catalog.topics[self.name], checked)
+            draft.configure_topic(self.ctx.catalog.topics[self.name], checked)
         else:
             self._tell_ignored(checked)
-            catalog.configure(self._catalog_type, self.name, checked)
+            draft.configure(self._catalog_type, self.name, checked)
 
     def _tell_ignored(self, configs: Mapping[str, str]) -> None:
         new = [name for name in configs if name in IGNORED and name not in self.own]
