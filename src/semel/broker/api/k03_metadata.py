@@ -20,7 +20,7 @@ from semel.broker.catalog.internal_topics import INTERNAL_TOPICS, internal_topic
 from semel.broker.catalog.topics import change_keys, check_name, check_new_name
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
-from semel.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, allowed
+from semel.broker.operations import allowed, allowed_on_cluster
 from semel.broker.replies import InTurn
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
@@ -67,9 +67,7 @@ def _respond(
         topics=_topics(ctx, request, version, refused),
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = allowed(
-            ctx, CLUSTER_OPERATIONS, "CLUSTER", CLUSTER_NAME
-        )
+        response.cluster_authorized_operations = allowed_on_cluster(ctx)
     return response
 
 
@@ -85,9 +83,7 @@ def _topics(ctx: Context, request: MetadataRequest, version: int, refused: Refus
     if request.include_topic_authorized_operations:
         for answer in found:
             if not answer.error_code and answer.name is not None:
-                answer.topic_authorized_operations = allowed(
-                    ctx, TOPIC_OPERATIONS, "TOPIC", answer.name
-                )
+                answer.topic_authorized_operations = allowed(ctx, "TOPIC", answer.name)
     return found
 
 

@@ -25,6 +25,8 @@ from semel.broker.catalog.journal import DamagedJournal, Journal, Record
 from semel.broker.catalog.lane import Lane
 from semel.broker.settings.definitions import BadSetting
 from semel.broker.settings.settings import Settings, TopicConfig
+from semel.core.access.rule_book import RuleBook
+from semel.core.access.rules import Rule
 
 log = logging.getLogger("semel.catalog")
 
@@ -96,6 +98,7 @@ class Catalog:
         self.features: dict[str, int] = {}
         #: Dynamic configs of brokers ("" is the default of all) and groups: (type, name) → texts.
         self.configs: dict[tuple[str, str], dict[str, str]] = {}
+        self.rules = RuleBook()
         self.cluster_id = ""
         self.node_id = settings["node.id"]
         self.broker_epoch = 0
@@ -193,6 +196,13 @@ class Catalog:
 
     def configure(self, kind: str, name: str, configs: Mapping[str, str]) -> None:
         self.change_now(lambda draft: draft.configure(kind, name, configs))
+
+    def change_rules(self, added: Iterable[Rule] = (), removed: Iterable[Rule] = ()) -> None:
+        """Add access rules that are not there, and remove some that are: all or none."""
+        records: list[Record] = [{"is": "rule", **rule._asdict()} for rule in added]
+        records += ({"is": "removed rule", **rule._asdict()} for rule in removed)
+        if records:
+            self.change_now(lambda draft: draft.records.extend(records))
 
     def allocate_producer_ids(self) -> range:
         return self.change_now(lambda draft: draft.allocate_producer_ids())
@@ -332,6 +342,12 @@ class Catalog:
         if record["level"] == 0:
             del self.features[record["name"]]
 
+    def _apply_rule(self, record: Record) -> None:
+        self.rules.add(_rule_of(record))
+
+    def _apply_removed_rule(self, record: Record) -> None:
+        self.rules.remove(_rule_of(record))
+
     def _apply_offset(self, record: Record) -> None:
         self.offset = record["offset"] - 1  # `_apply` counts this one
 
@@ -356,6 +372,8 @@ class Catalog:
                 "leader_epochs": list(topic.leader_epochs),  # a thread packs it later
                 "configs": topic.config.own,
             }
+        for rule in self.rules:
+            yield {"is": "rule", **rule._asdict()}
         yield {"is": "offset", "offset": self.offset}
 
 
@@ -370,8 +388,14 @@ _APPLIERS: dict[str, Callable[[Catalog, Record], Events]] = {
     "configs": Catalog._apply_configs,
     "producer ids": Catalog._apply_producer_ids,
     "feature": Catalog._apply_feature,
+    "rule": Catalog._apply_rule,
+    "removed rule": Catalog._apply_removed_rule,
     "offset": Catalog._apply_offset,
 }
+
+
+def _rule_of(record: Record) -> Rule:
+    return Rule(*(record[field] for field in Rule._fields))
 
 
 def new_topic_id() -> uuid.UUID:
