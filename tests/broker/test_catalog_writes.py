@@ -202,6 +202,7 @@ async def test_producer_ids_are_fetched_before_the_last_is_given_out(broker, ask
     given = []
     for _ in range(2_500):
         given.append((await ask(request, 4)).producer_id)
+        await until(lambda: not broker.partitions.producer_ids._is_ordered)
     assert len(set(given)) == 2_500
     assert writes.on_loop == 1  # the first of all
     assert writes.off_loop == 2

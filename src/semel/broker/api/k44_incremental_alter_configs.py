@@ -15,7 +15,7 @@ from semel.broker.catalog.draft import CatalogDraft
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
 from semel.broker.settings.definitions import Setting, SettingType
-from semel.broker.settings.resources import Resource, ResourceType
+from semel.broker.settings.resources import Resource, ResourceType, alter_each
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.incremental_alter_configs import (
@@ -49,20 +49,10 @@ async def handle(
 def _decide(
     ctx: Context, request: IncrementalAlterConfigsRequest, draft: CatalogDraft
 ) -> IncrementalAlterConfigsResponse:
-    times = Counter((asked.resource_type, asked.resource_name) for asked in request.resources)
-    results = {}
-    for asked in request.resources:
-        key = asked.resource_type, asked.resource_name
-        result = results[key] = Result(
-            resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None
-        )
-        try:
-            if times[key] > 1:
-                raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            _alter(ctx, asked, None if request.validate_only else draft)
-        except ApiError as problem:
-            result.error_code, result.error_message = problem.code, problem.message
-    return IncrementalAlterConfigsResponse(responses=list(results.values()))
+    def alter(asked: Asked) -> None:
+        _alter(ctx, asked, None if request.validate_only else draft)
+
+    return IncrementalAlterConfigsResponse(responses=alter_each(request.resources, Result, alter))
 
 
 def _alter(ctx: Context, asked: Asked, draft: CatalogDraft | None) -> None:

@@ -6,8 +6,10 @@ Shared by DescribeConfigs, AlterConfigs, IncrementalAlterConfigs and ListConfigR
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from typing import Any
 
 from semel.broker.catalog import catalog as catalogs
 from semel.broker.catalog.catalog import CLUSTER_LEVEL
@@ -315,3 +317,23 @@ def _broker_sources(settings: Settings, name: str) -> Iterator[ConfigSynonym]:
     for synonym, value, source in settings.sources(name):
         setting = KEPT_SETTINGS[synonym]
         yield synonym, None if setting.is_sensitive else setting.text(value), source
+
+
+def alter_each(
+    resources: Sequence[Any], result: Callable[..., Any], alter: Callable[[Any], None]
+) -> list[Any]:
+    """The results of a request to alter configs: each resource on its own, none named twice."""
+    times = Counter((asked.resource_type, asked.resource_name) for asked in resources)
+    results = {}
+    for asked in resources:
+        key = asked.resource_type, asked.resource_name
+        answer = results[key] = result(
+            resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None
+        )
+        try:
+            if times[key] > 1:
+                raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            alter(asked)
+        except ApiError as problem:
+            answer.error_code, answer.error_message = problem.code, problem.message
+    return list(results.values())
