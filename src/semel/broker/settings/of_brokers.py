@@ -90,6 +90,7 @@ _SOCKETS = [
     _setting("connections.max.idle.ms", LONG, 600_000, at_least(1), "Connections silent for this long are closed."),
     _setting("max.connections", INT, UNLIMITED, at_least(0), "How many connections at once.", CLUSTER_WIDE),
     _setting("max.connections.per.ip", INT, UNLIMITED, at_least(0), "How many connections at once from one address.", CLUSTER_WIDE),
+    _setting("queued.max.request.bytes", LONG, 256 << 20, at_least(-1), "How many bytes of requests, of all connections, may be held until they are answered; beyond, large requests are read one at a time. At least the largest request fits; -1 is no limit. (Kafka: -1)"),
     _setting("queued.max.requests", INT, 500, at_least(1), "How many requests of one connection may wait for their answer before no more are read from it. (In Kafka: of all connections.)"),
     _setting("request.max.elements", INT, 50_000, at_least(1), "How many elements (topics, partitions, keys, ids …) one request may have; one with more closes its connection. A request is served in one piece, and everybody else waits for it. (Kafka has no such limit.)", CLUSTER_WIDE),
     _setting("request.timeout.ms", INT, 30_000, at_least(1), "How long a request between brokers may take. Without effect here: there is one broker."),
