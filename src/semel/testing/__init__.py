@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from semel.testing.faults import Fault as Fault
-    from semel.testing.faults import UnusedFault as UnusedFault
+    from semel.testing.faults.faults import Fault as Fault
+    from semel.testing.faults.faults import UnusedFault as UnusedFault
     from semel.testing.kafka import Kafka as Kafka
     from semel.testing.kafka import UnknownTopic as UnknownTopic
     from semel.testing.records import StoredRecord as StoredRecord
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 #: Public name → module that has it.
 _PUBLIC = {
-    "Fault": "semel.testing.faults",
+    "Fault": "semel.testing.faults.faults",
     "Kafka": "semel.testing.kafka",
     "NotInTime": "semel.testing.waiting",
     "OpenTransaction": "semel.testing.transactions",
     "StoredRecord": "semel.testing.records",
     "UnknownTopic": "semel.testing.kafka",
-    "UnusedFault": "semel.testing.faults",
+    "UnusedFault": "semel.testing.faults.faults",
 }
 __all__ = [*_PUBLIC]
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from semel.testing.clock import Clock
 from semel.testing.disk import DiskOfTest
-from semel.testing.faults import Faults
+from semel.testing.faults.faults import Faults
+from semel.testing.faults.watching import Activity, RequestWatch
 from semel.testing.records import StoredRecord, committed_records, stored_records
 from semel.testing.running import BrokerUnderTest
 from semel.testing.waiting import wait_for, wait_for_async
-from semel.testing.watching import Activity, RequestWatch
 
 if TYPE_CHECKING:
     from semel.broker.partitions.partition import Partition
@@ -257,7 +257,7 @@ class Kafka:
         """Let the coordinator of a transactional id or a group move, as when its broker stops:
         it is unloaded and loaded again from its log, and until the client looks it up anew
         (FindCoordinator), it is answered NOT_COORDINATOR."""
-        from semel.testing.moving import move_coordinator
+        from semel.testing.faults.moving import move_coordinator
 
         move_coordinator(self._broker, self._watch, transactional_id, group_id)
         self._activity.happened()

@@ -93,7 +93,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def _verify(brokers: list[Kafka]) -> None:
-    from semel.testing.faults import UnusedFault
+    from semel.testing.faults.faults import UnusedFault
 
     try:
         for kafka in brokers:

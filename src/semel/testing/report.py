@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from semel.testing.transactions import open_transactions
 
 if TYPE_CHECKING:
+    from semel.testing.faults.watching import RequestSeen, RequestWatch
     from semel.testing.running import BrokerUnderTest
-    from semel.testing.watching import RequestSeen, RequestWatch
 
 
 def report(broker: BrokerUnderTest, watch: RequestWatch) -> str:

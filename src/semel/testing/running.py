@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from semel.core.transactions.transaction import Transaction
     from semel.testing.clock import Clock
     from semel.testing.disk import DiskOfTest
-    from semel.testing.watching import RequestWatch
+    from semel.testing.faults.watching import RequestWatch
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from semel.testing.watching import Activity
+    from semel.testing.faults.watching import Activity
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from semel.broker.failures import ApiError
 if TYPE_CHECKING:
     from semel.broker.api import Answer
     from semel.broker.context import Context
-    from semel.testing.watching import Apply
+    from semel.testing.faults.watching import Apply
     from semel.wire.errors import ErrorCode
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from semel.testing.mentions import Mentions
+    from semel.testing.faults.mentions import Mentions
+    from semel.testing.faults.watching import RequestWatch
     from semel.testing.running import BrokerUnderTest
-    from semel.testing.watching import RequestWatch
 
 _LOOK_UP = "FindCoordinator"
 #: The APIs that a coordinator answers.

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 from semel.broker.api import Answer, Handler
 from semel.broker.dispatch import Dispatcher, Route, Routes
 from semel.broker.failures import ApiError
-from semel.testing.mentions import Mentions, errors_of, mentions
-from semel.testing.moving import MovedCoordinators
+from semel.testing.faults.mentions import Mentions, errors_of, mentions
+from semel.testing.faults.moving import MovedCoordinators
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import APIS
 from semel.wire.schema import Message
 
 if TYPE_CHECKING:
     from semel.broker.context import Context
-    from semel.testing.faults import Faults
+    from semel.testing.faults.faults import Faults
 
 #: What the handler gives for a request, whoever asks it and when.
 Apply = Callable[[], Answer]

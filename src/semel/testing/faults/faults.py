@@ -12,7 +12,7 @@ import threading
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from semel.testing.deeds import (
+from semel.testing.faults.deeds import (
     CloseConnection,
     Deed,
     Delay,
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from semel.broker.context import Context
-    from semel.testing.mentions import Mentions
-    from semel.testing.watching import Activity, Apply, RequestWatch
+    from semel.testing.faults.mentions import Mentions
+    from semel.testing.faults.watching import Activity, Apply, RequestWatch
 
 _NAMES = sorted(name for name, _ in APIS.values())
 _PATIENCE_SECONDS = 10.0
