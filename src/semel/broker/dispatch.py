@@ -32,7 +32,8 @@ from semel.wire.schema import Message
 
 if TYPE_CHECKING:
     from semel.broker.server import Broker
-    from semel.net.connection import Connection, Slot
+    from semel.net.connection import Connection
+    from semel.net.slots import Slot
 
 log = logging.getLogger("semel.dispatch")
 

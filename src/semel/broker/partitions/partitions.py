@@ -75,7 +75,10 @@ class Partitions:
         self.broker = broker
         self.store = self.new_store()
         self.opener = Opener()
-        self.sessions = FetchSessions(broker.settings["max.incremental.fetch.session.cache.slots"])
+        self.sessions = FetchSessions(
+            broker.settings["max.incremental.fetch.session.cache.slots"],
+            broker.settings["max.incremental.fetch.session.cache.bytes"],
+        )
         self.producer_ids = ProducerIds(
             broker.catalog.allocate_producer_ids, self._order_producer_ids
         )
