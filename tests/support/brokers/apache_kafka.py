@@ -103,8 +103,8 @@ def kafka_tool(
 
 
 class ApacheKafka:
-    """One Apache Kafka node; `settings` override or add lines of its server.properties, `features` the levels it is made with.
-    `own_session` as for `SemelProcess`."""
+    """One Apache Kafka node; `settings` override or add lines of its server.properties, `features`
+    are the levels it is made with. `own_session` as for `SemelProcess`."""
 
     def __init__(
         self,

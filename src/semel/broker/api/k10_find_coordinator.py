@@ -41,8 +41,6 @@ def _find(ctx: Context, key: str, key_type: int) -> Found:
     if key_type == TRANSACTION:
         if not ctx.may("DESCRIBE", "TRANSACTIONAL_ID", key):
             return _refused(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        if not key:
-            return _refused(key, ErrorCode.INVALID_REQUEST)
         ctx.transactions.shard_of(key)
     elif key_type == GROUP:
         if not ctx.may("DESCRIBE", "GROUP", key):

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from semel.broker.catalog.internal_topics import INTERNAL_TOPICS
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.coordinators.errors import fenced_for
-from semel.broker.failures import ApiError
 from semel.broker.replies import NowOrLater, when, when_all
 from semel.core.transactions.commands import AddPartitions, PartitionErrors, Reply, VerifyPartitions
 from semel.core.transactions.transaction import TV_0, TV_2, TopicPartition
@@ -71,7 +70,7 @@ def _between_brokers(
     ctx: Context, request: AddPartitionsToTxnRequest, version: int
 ) -> NowOrLater[AddPartitionsToTxnResponse]:
     if not ctx.may("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
-        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     results = [_added(ctx, transaction, version) for transaction in request.transactions]
     return when_all(
         results, lambda results: AddPartitionsToTxnResponse(results_by_transaction=results)

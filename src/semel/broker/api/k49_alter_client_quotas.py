@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections import Counter
 
 from semel.broker.access.quotas import check_change
-from semel.broker.context import Context
+from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
-from semel.broker.operations import require_cluster
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.alter_client_quotas import (
@@ -34,10 +33,22 @@ Entity = tuple[tuple[str, str | None], ...]
 def handle(
     ctx: Context, request: AlterClientQuotasRequest, version: int
 ) -> AlterClientQuotasResponse:
-    require_cluster(ctx, "ALTER_CONFIGS")
+    if not ctx.may("ALTER_CONFIGS", "CLUSTER", CLUSTER_NAME):
+        return AlterClientQuotasResponse(entries=[_denied(entry) for entry in request.entries])
     times = Counter(_entity(entry) for entry in request.entries)
     results = {_entity(entry): _result(entry, times) for entry in request.entries}
     return AlterClientQuotasResponse(entries=list(results.values()))
+
+
+def _denied(entry: Asked) -> Result:
+    return Result(
+        error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        error_message=ErrorCode.CLUSTER_AUTHORIZATION_FAILED.meaning,
+        entity=[
+            Part(entity_type=part.entity_type, entity_name=part.entity_name)
+            for part in entry.entity
+        ],
+    )
 
 
 def _entity(entry: Asked) -> Entity:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from semel.broker.context import Context
-from semel.broker.operations import require_cluster
+from semel.broker.context import CLUSTER_NAME, Context
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.describe_user_scram_credentials import (
@@ -27,7 +26,11 @@ Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
 def handle(
     ctx: Context, request: DescribeUserScramCredentialsRequest, version: int
 ) -> DescribeUserScramCredentialsResponse:
-    require_cluster(ctx, "DESCRIBE")
+    if not ctx.may("DESCRIBE", "CLUSTER", CLUSTER_NAME):
+        denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED  # told for each, but not who was asked for
+        return DescribeUserScramCredentialsResponse(
+            error_code=denied, results=[Result(error_code=denied) for _ in request.users or ()]
+        )
     times = Counter(user.name for user in request.users or ())
     return DescribeUserScramCredentialsResponse(
         error_message=None, results=[_result(user, count) for user, count in times.items()]
