@@ -40,7 +40,7 @@ async def handle(ctx: Context, request: DeleteTopicsRequest, version: int) -> De
 
 def _decide(ctx: Context, asked: list[Asked], draft: CatalogDraft) -> DeleteTopicsResponse:
     times = Counter(_key(topic) for topic in asked)
-    first = {_key(topic): topic for topic in reversed(asked)}
+    first = {_key(topic): topic for topic in asked}
     deleted: set[Topic] = set()
     return DeleteTopicsResponse(
         responses=[_delete(ctx, one, times[key], draft, deleted) for key, one in first.items()]
