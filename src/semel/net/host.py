@@ -27,15 +27,18 @@ class Host(Protocol):
     name: str
     principal: Any
     scratch: bytearray
-    watcher: Watcher
     spare: bytearray | None
     receive: Callable[[Connection, bytearray], Any]
     receive_large: Callable[[Connection, bytearray], Any]
     finish: Callable[[], None]
 
     @property
+    def watcher(self) -> Watcher: ...
+    @property
     def limits(self) -> Limits: ...
     def forget(self, connection: Connection) -> None: ...
+    def greeted(self, connection: Connection) -> None:
+        """The TLS handshake is over."""
 
 
 class Waiting(Protocol):

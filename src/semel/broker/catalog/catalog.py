@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from semel.broker.catalog.credentials import Key, ScramCredentials, credential_records
 from semel.broker.catalog.features import ELIGIBLE_LEADER_REPLICAS
 from semel.broker.catalog.internal_topics import INTERNAL_TOPICS, internal_topic
 from semel.broker.catalog.journal import DamagedJournal, Journal, Record
 from semel.broker.settings.definitions import BadSetting
 from semel.broker.settings.settings import Settings, TopicConfig
+from semel.core.access.scram import ScramCredential
 
 log = logging.getLogger("semel.catalog")
 
@@ -87,6 +89,7 @@ class Catalog:
         self.features: dict[str, int] = {}
         #: Dynamic configs of brokers ("" is the default of all) and groups: (type, name) → texts.
         self.configs: dict[tuple[str, str], dict[str, str]] = {}
+        self.credentials = ScramCredentials()
         self.cluster_id = ""
         self.node_id = settings["node.id"]
         self.broker_epoch = 0
@@ -124,8 +127,8 @@ class Catalog:
             except _UNREADABLE as problem:
                 raise DamagedJournal(
                     f"{self._journal.path} cannot be read by this version of Semel: its record "
-                    f"{number} is {record}. Use the version that wrote it, or put the file back "
-                    "from a backup."
+                    f"{number} is {_without_secrets(record)}. Use the version that wrote it, or "
+                    "put the file back from a backup."
                 ) from problem
 
     # Topics
@@ -201,6 +204,10 @@ class Catalog:
                     listener.topic_configured(topic)
 
     # The rest
+
+    def alter_credentials(self, changes: Iterable[tuple[Key, ScramCredential | None]]) -> None:
+        """Set SCRAM credentials, or remove them (None), all with one write to the device."""
+        self._write(*credential_records(changes))
 
     def allocate_producer_ids(self) -> range:
         """The next thousand producer ids, never handed out before, also across a crash."""
@@ -308,6 +315,9 @@ class Catalog:
         if record["level"] == 0:
             del self.features[record["name"]]
 
+    def _apply_scram_credential(self, record: Record) -> None:
+        self.credentials.apply(record)
+
     def _apply_offset(self, record: Record) -> None:
         self.offset = record["offset"] - 1  # `_apply` counts this one
 
@@ -321,6 +331,7 @@ class Catalog:
             yield {"is": "producer ids", "next": self.next_producer_id}
         for (kind, name), configs in self.configs.items():
             yield {"is": "configs", "type": kind, "name": name, "configs": configs}
+        yield from self.credentials.snapshot()
         for topic in self.topics.values():
             yield {
                 "is": "topic",
@@ -343,6 +354,7 @@ _APPLIERS: dict[str, Callable[[Catalog, Record], None]] = {
     "configs": Catalog._apply_configs,
     "producer ids": Catalog._apply_producer_ids,
     "feature": Catalog._apply_feature,
+    "scram credential": Catalog._apply_scram_credential,
     "offset": Catalog._apply_offset,
 }
 
@@ -358,6 +370,13 @@ def new_topic_id() -> uuid.UUID:
 def id_text(id: uuid.UUID) -> str:
     """An id as Kafka prints it."""
     return base64.urlsafe_b64encode(id.bytes).decode().rstrip("=")
+
+
+def _without_secrets(record: Record) -> Record:
+    """A record as it may be shown."""
+    if record.get("is") in ("scram credential", "configs"):
+        return {key: record[key] for key in record.keys() & {"is", "user", "type", "name"}}
+    return record
 
 
 def _new_cluster(node_id: int) -> Iterator[Record]:
