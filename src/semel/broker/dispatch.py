@@ -32,7 +32,8 @@ from semel.wire.schema import Message
 
 if TYPE_CHECKING:
     from semel.broker.server import Broker
-    from semel.net.connection import Connection, Slot
+    from semel.net.connection import Connection
+    from semel.net.slots import Slot
 
 log = logging.getLogger("semel.dispatch")
 
@@ -75,7 +76,7 @@ class Routes(dict[int, Route]):
 class Dispatcher:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.routes = Routes(api.versions(broker.settings) | api.BETWEEN_BROKERS)
+        self.routes = Routes(api.versions(broker.settings))
         self._gathered: list[tuple[Context, Route, int, Message]] = []
 
     def receive(self, connection: Connection, frame: bytearray) -> Frame | None:

@@ -19,6 +19,7 @@ from semel.broker.addresses import (
 from semel.broker.start_failures import listening_on
 from semel.core.access.principals import ANONYMOUS
 from semel.net.listener import Listener, ListenerLimits
+from semel.net.memory import RequestMemory
 
 if TYPE_CHECKING:
     from semel.broker.access.tls import ListenerTls
@@ -33,7 +34,9 @@ log = logging.getLogger("semel.broker")
 class BrokerListener:
     """One of them."""
 
-    def __init__(self, broker: Broker, dispatcher: Dispatcher, place: NamedAddress) -> None:
+    def __init__(
+        self, broker: Broker, dispatcher: Dispatcher, place: NamedAddress, memory: RequestMemory
+    ) -> None:
         self._broker = broker
         self.place = place
         self.settings = broker.settings.of_listener(place.name)
@@ -43,6 +46,7 @@ class BrokerListener:
             dispatcher.finish,
             dispatcher.receive_large,
             name=place.name,
+            memory=memory,
             principal=ANONYMOUS,
         )
         self.tls: ListenerTls | None = None
@@ -122,7 +126,10 @@ class BrokerListeners:
         check_ports("listeners", text, places)
         told = settings["advertised.listeners"]
         self._advertised = parse_advertised("advertised.listeners", told, places) if told else {}
-        self.all = {place.name: BrokerListener(broker, dispatcher, place) for place in places}
+        self.memory = RequestMemory()
+        self.all = {
+            place.name: BrokerListener(broker, dispatcher, place, self.memory) for place in places
+        }
         self.first = self.all[places[0].name]
         self._loaded: object = None
 
@@ -183,9 +190,11 @@ class BrokerListeners:
 
     def set_limits(self) -> None:
         settings, shares = self._broker.settings, self._broker.shares
+        most, largest = settings["queued.max.request.bytes"], settings["socket.request.max.bytes"]
+        self.memory.limit = 1 << 62 if most < 0 else max(most, largest)
         for listener in self.all.values():
             limits = listener.net.limits
-            limits.set_max_frame_size(settings["socket.request.max.bytes"])
+            limits.set_max_frame_size(largest)
             limits.max_connections = min(settings["max.connections"], shares.connections)
             limits.max_connections_per_address = settings["max.connections.per.ip"]
             limits.max_waiting = settings["queued.max.requests"]

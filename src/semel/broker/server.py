@@ -21,6 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
+from semel.broker.access.control import access_control
 from semel.broker.addresses import Address
 from semel.broker.catalog.catalog import Catalog
 from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
@@ -36,7 +37,6 @@ from semel.net.connection import Connection
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
-    from semel.broker.context import Access
     from semel.broker.coordinators.groups import Groups
     from semel.broker.coordinators.transactions import Transactions
     from semel.broker.metrics import Metrics
@@ -97,8 +97,8 @@ class Broker:
             self._temporary = TemporaryDirectory(prefix="semel-")
             data = self._temporary.name
         self.data = Path(data if data is not None else self.settings["log.dir"]).absolute()
-        self.access: Access | None = None
         self.catalog = Catalog(self.data, self.settings)
+        self.access = access_control(self)
         self._directory = DataDirectory(self.data)
         self._dispatcher = Dispatcher(self)
         self.listeners = BrokerListeners(self, self._dispatcher)

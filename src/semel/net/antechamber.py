@@ -39,6 +39,7 @@ class Antechamber:
         self.principal = listener.principal
         self.scratch = listener.scratch
         self.spare: bytearray | None = None
+        self.memory = listener.memory
         self.receive = self.receive_large = receive
         self.finish: Callable[[], None] = lambda: None  # nothing is gathered here
         self.limits = SmallLimits(max_frame_size)

@@ -18,6 +18,7 @@ from typing import Any
 from semel.net import serving
 from semel.net.connection import SCRATCH_SIZE, Connection
 from semel.net.host import Host
+from semel.net.memory import RequestMemory
 from semel.net.watching import watcher_of
 
 log = logging.getLogger("semel.net")
@@ -60,6 +61,7 @@ class Listener:
         finish: Callable[[], None] = lambda: None,
         receive_large: Callable[[Connection, bytearray], Any] | None = None,
         name: str = "PLAINTEXT",
+        memory: RequestMemory | None = None,
         principal: Any = None,
     ) -> None:
         self.name = name
@@ -71,6 +73,7 @@ class Listener:
         self.connections: set[Connection] = set()
         self.scratch = bytearray(SCRATCH_SIZE)
         self.spare: bytearray | None = None
+        self.memory = memory or RequestMemory()
         self.host, self.port = "", 0
         #: Who looks after new connections, and what makes them; set before it starts.
         self.first_host: Host = self

@@ -7,8 +7,11 @@ Answers:   when durable, each user on their own. Of a password, which comes salt
 
 from __future__ import annotations
 
+from functools import partial
+
 from semel.broker.access.scram import iterations_problem, name_problem
-from semel.broker.catalog.credentials import Key
+from semel.broker.catalog.credentials import Key, credential_record
+from semel.broker.catalog.draft import CatalogDraft
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
 from semel.broker.operations import require_cluster
@@ -36,10 +39,16 @@ TWICE = ApiError(
 )
 
 
-def handle(
+async def handle(
     ctx: Context, request: AlterUserScramCredentialsRequest, version: int
 ) -> AlterUserScramCredentialsResponse:
     require_cluster(ctx, "ALTER")
+    return await ctx.catalog.change(partial(_decide, ctx, request))
+
+
+def _decide(
+    ctx: Context, request: AlterUserScramCredentialsRequest, draft: CatalogDraft
+) -> AlterUserScramCredentialsResponse:
     problems: dict[str, ApiError] = {}  # the first of each user counts
     changes: dict[str, Change] = {}
     every: list[Deletion | Upsertion] = [*request.deletions, *request.upsertions]
@@ -51,8 +60,8 @@ def handle(
             problems[asked.name] = problem
         else:
             changes[asked.name] = _change(asked)
-    if changes:
-        ctx.catalog.alter_credentials(changes.values())
+    for key, credential in changes.values():
+        draft.add(credential_record(key, credential))
     done = [Result(user=user, error_message=None) for user in changes]
     return AlterUserScramCredentialsResponse(
         results=done

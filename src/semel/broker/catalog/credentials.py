@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from semel.broker.catalog.journal import Record
 from semel.core.access.scram import ScramCredential, ScramMechanism
@@ -47,7 +47,3 @@ def credential_record(key: Key, credential: ScramCredential | None) -> Record:
         for name in ("salt", "stored_key", "server_key"):
             record[name] = base64.b64encode(getattr(credential, name)).decode()
     return record
-
-
-def credential_records(changes: Iterable[tuple[Key, ScramCredential | None]]) -> list[Record]:
-    return [credential_record(key, credential) for key, credential in changes]
