@@ -67,21 +67,24 @@ def _listeners(known: str | None, host: str | None, port: int | None) -> str:
     """Where to listen: host and port take the place of those that are set elsewhere."""
     if known is not None and host is None and port is None:
         return known
-    usual = _only_listener(known) if known else Address(DEFAULT_HOST, DEFAULT_PORT)
+    name, usual = "PLAINTEXT", Address(DEFAULT_HOST, DEFAULT_PORT)
+    if known:
+        name, usual = _only_listener(known)
     address = Address(
         usual.host if host is None else host.strip("[]"), usual.port if port is None else port
     )
-    return f"PLAINTEXT://{address}"
+    return f"{name}://{address}"
 
 
-def _only_listener(known: str) -> Address:
-    found = parse_listeners("listeners", known, {"PLAINTEXT": "PLAINTEXT"} | dict.fromkeys(
-        (one.partition("://")[0].strip().upper() for one in known.split(",")), "PLAINTEXT"
-    ))  # fmt: skip
-    if len(found) != 1 or found[0].name != "PLAINTEXT":
-        raise BadSetting("--host and --port are for one PLAINTEXT listener: leave them out, the "
-                         "setting listeners says more")  # fmt: skip
-    return found[0].address
+def _only_listener(known: str) -> tuple[str, Address]:
+    """The name and the address of the listener that is set elsewhere."""
+    name = known.partition("://")[0].strip().upper()
+    if "," in known:
+        raise BadSetting(
+            "--host and --port are for one listener: leave them out, `listeners` has several"
+        )
+    (found,) = parse_listeners("listeners", known, {name: "PLAINTEXT"})
+    return name, found.address
 
 
 async def _serve(broker: Broker) -> None:

@@ -420,7 +420,7 @@ def id_text(id: uuid.UUID) -> str:
 
 def _without_secrets(record: Record) -> Record:
     """A record as it may be shown."""
-    if record.get("is") in ("scram credential", "configs"):
+    if isinstance(record, dict) and record.get("is") in ("scram credential", "configs"):
         return {key: record[key] for key in record.keys() & {"is", "user", "type", "name"}}
     return record
 

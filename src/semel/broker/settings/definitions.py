@@ -45,6 +45,13 @@ class BadSetting(ValueError):
     """A setting that there is not, or a value it does not take; says which and what is allowed."""
 
 
+class Secret(str):
+    """A password, or a key: shown to nobody who prints what it is part of."""
+
+    def __repr__(self) -> str:
+        return "[hidden]"
+
+
 @dataclass(frozen=True, slots=True)
 class Allowed:
     """Which values a setting takes, as a test and in words."""
@@ -123,7 +130,8 @@ class Setting:
             return self._read_boolean(given)
         if self.kind is SettingType.LIST:
             return _read_list(given)
-        return str(given).strip()
+        text = str(given).strip()
+        return Secret(text) if self.is_sensitive else text
 
     def _read_integer(self, given: object) -> int:
         low, high = _RANGES[self.kind]
