@@ -133,6 +133,11 @@ class BrokerListeners:
         self.first = self.all[places[0].name]
         self._loaded: object = None
 
+    def load(self) -> None:
+        """See that what was given at the start suffices, before anything is touched."""
+        for listener in self.all.values():
+            listener.load(self._broker.loop)
+
     async def start(self) -> None:
         self._loaded = self._security()
         self.set_limits()

@@ -113,6 +113,7 @@ class Broker:
             raise RuntimeError("A broker starts once: make a new one on the same directory.")
         self.loop = asyncio.get_running_loop()
         self.shares = share_out()
+        self.listeners.load()
         try:
             with using_directory(self.data):
                 self._directory.open()
