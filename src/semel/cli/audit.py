@@ -10,8 +10,9 @@ from typing import Protocol
 from semel.audit import AuditReport, TopicAudit, WorkloadAudit, WorkloadPlan, as_page, as_text
 from semel.cli.commands import CONNECTION, JSON, Action, CommandTable, Option, whole
 from semel.cli.connecting import client_settings, run_client
-from semel.cli.exits import CommandError, Exit
+from semel.cli.exits import Exit, usage
 from semel.client.admin.transactions import DEFAULT_MAX_TRANSACTION_MS
+from semel.errors import UsageError
 
 _AUDIT_PATIENCE_MS = 60_000
 
@@ -51,13 +52,16 @@ def _topics(arguments: argparse.Namespace) -> int:
             arguments,
         )
     line = _Line(every_s=0.5)
-    audit = TopicAudit(
-        settings,
-        arguments.topic,
-        unique=arguments.unique,
-        open_longer_than_ms=arguments.open_longer_than_ms,
-        progress=lambda done, of: line.show(f"{done:,} of {of:,} offsets", last=done >= of),
-    )
+    try:
+        audit = TopicAudit(
+            settings,
+            arguments.topic,
+            unique=arguments.unique,
+            open_longer_than_ms=arguments.open_longer_than_ms,
+            progress=lambda done, of: line.show(f"{done:,} of {of:,} offsets", last=done >= of),
+        )
+    except UsageError as problem:
+        raise usage(str(problem)) from None
     return _judged(audit, arguments)
 
 
@@ -80,7 +84,7 @@ async def _ran(audit: _Audit) -> None:
 
 def _check_writable(path: str | None) -> None:
     if path is not None and not Path(path).resolve().parent.is_dir():
-        raise CommandError(f"--html {path}: its folder does not exist", Exit.USAGE)
+        raise usage(f"--html {path}: its folder does not exist")
 
 
 def _tell(report: AuditReport, arguments: argparse.Namespace) -> None:
