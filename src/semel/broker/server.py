@@ -21,6 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
+from semel.broker.access.control import access_control
 from semel.broker.addresses import Address, parse_advertised, parse_listener
 from semel.broker.catalog.catalog import Catalog
 from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
@@ -37,7 +38,6 @@ from semel.net.listener import Listener, ListenerLimits
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
-    from semel.broker.context import Access
     from semel.broker.coordinators.groups import Groups
     from semel.broker.coordinators.transactions import Transactions
     from semel.broker.metrics import Metrics
@@ -100,8 +100,8 @@ class Broker:
             self._temporary = TemporaryDirectory(prefix="semel-")
             data = self._temporary.name
         self.data = Path(data if data is not None else self.settings["log.dir"]).absolute()
-        self.access: Access | None = None
         self.catalog = Catalog(self.data, self.settings)
+        self.access = access_control(self)
         self._directory = DataDirectory(self.data)
         self._dispatcher = Dispatcher(self)
         self._listener = Listener(
@@ -252,6 +252,11 @@ class Broker:
         limits.max_connections = min(settings["max.connections"], self.shares.connections)
         limits.max_connections_per_address = settings["max.connections.per.ip"]
         limits.max_waiting = settings["queued.max.requests"]
+        most = settings["queued.max.request.bytes"]
+        no_limit = most < 0
+        self._listener.memory.limit = (
+            1 << 62 if no_limit else max(most, settings["socket.request.max.bytes"])
+        )
         limits.idle_seconds = settings["connections.max.idle.ms"] / 1000
         limits.backlog = settings["socket.listen.backlog.size"]
         limits.send_buffer = settings["socket.send.buffer.bytes"]

@@ -8,8 +8,10 @@ Versions:  2 flexible, 3 may be throttled.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 from semel.broker.catalog.catalog import Topic
+from semel.broker.catalog.draft import CatalogDraft
 from semel.broker.catalog.topics import MOST_PARTITIONS, check_replicas
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
@@ -27,8 +29,14 @@ Asked = CreatePartitionsRequest.CreatePartitionsTopic
 Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
-def handle(
+async def handle(
     ctx: Context, request: CreatePartitionsRequest, version: int
+) -> CreatePartitionsResponse:
+    return await ctx.catalog.change(partial(_decide, ctx, request))
+
+
+def _decide(
+    ctx: Context, request: CreatePartitionsRequest, draft: CatalogDraft
 ) -> CreatePartitionsResponse:
     times = Counter(topic.name for topic in request.topics)
     results = {}
@@ -37,7 +45,7 @@ def handle(
         try:
             topic = _checked(ctx, asked, times[asked.name])
             if not request.validate_only:
-                ctx.catalog.add_partitions(topic, asked.count)
+                draft.add_partitions(topic, asked.count)
         except ApiError as problem:
             result.error_code, result.error_message = problem.code, problem.message
     return CreatePartitionsResponse(results=list(results.values()))

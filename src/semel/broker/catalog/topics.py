@@ -64,13 +64,12 @@ def check_new_name(catalog: Catalog, name: str) -> None:
 
 def _check_no_collision(catalog: Catalog, name: str) -> None:
     """Metric names turn dots into underscores, so two names that differ only there collide."""
-    alike = name.replace(".", "_")
-    for other in catalog.topics:
-        if len(other) == len(name) and other.replace(".", "_") == alike:
-            raise ApiError(
-                ErrorCode.INVALID_TOPIC_EXCEPTION,
-                f"Topic '{name}' collides with existing topic: {other}",
-            )
+    other = catalog.like(name)
+    if other is not None:
+        raise ApiError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"Topic '{name}' collides with existing topic: {other}",
+        )
 
 
 def partition_count(
