@@ -21,7 +21,7 @@ MOST_OUTCOMES = 200_000
 
 
 @dataclass(slots=True)
-class _Writer:
+class _ProducerState:
     """What is known of a producer id in this partition."""
 
     epoch: int
@@ -33,7 +33,7 @@ class _Writer:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenTransaction:
+class OpenInLog:
     """A transaction without a marker so far."""
 
     producer_id: int
@@ -58,13 +58,13 @@ class PartitionScan:
         self.outside_of_transactions = 0
         #: (producer id, epoch) → committed; transactions of version 2 only
         self.outcomes: dict[tuple[int, int], bool] = {}
-        self._writers: dict[int, _Writer] = {}
+        self._writers: dict[int, _ProducerState] = {}
 
     @property
-    def open(self) -> list[OpenTransaction]:
+    def open(self) -> list[OpenInLog]:
         """By offset: the first holds the last stable offset back."""
         found = [
-            OpenTransaction(producer_id, writer.open_epoch, writer.open_from, writer.open_since_ms)
+            OpenInLog(producer_id, writer.open_epoch, writer.open_from, writer.open_since_ms)
             for producer_id, writer in self._writers.items()
             if writer.open_from is not None
         ]
@@ -86,7 +86,7 @@ class PartitionScan:
         writer = self._writers.get(batch.producer_id)
         if writer is None:
             starts_here = batch.base_sequence == 0 or batch.base_offset == 0
-            writer = _Writer(batch.producer_epoch, 0 if starts_here else None)
+            writer = _ProducerState(batch.producer_epoch, 0 if starts_here else None)
             self._writers[batch.producer_id] = writer
         self._judge_epoch(writer, batch)
         if not self.compacted:
@@ -96,7 +96,7 @@ class PartitionScan:
         else:
             self.outside_of_transactions += batch.count
 
-    def _judge_epoch(self, writer: _Writer, batch: BatchHeader) -> None:
+    def _judge_epoch(self, writer: _ProducerState, batch: BatchHeader) -> None:
         if batch.producer_epoch < writer.epoch:
             self._found(
                 Anomaly.EPOCH_BACK,
@@ -107,7 +107,7 @@ class PartitionScan:
             writer.epoch, writer.next_sequence = batch.producer_epoch, 0
             writer.recent.clear()
 
-    def _judge_sequence(self, writer: _Writer, batch: BatchHeader) -> None:
+    def _judge_sequence(self, writer: _ProducerState, batch: BatchHeader) -> None:
         expected, first = writer.next_sequence, batch.base_sequence
         if expected is not None and first != expected and batch.producer_epoch == writer.epoch:
             repeated = next((offset for seen, offset in writer.recent if seen == first), None)
@@ -121,7 +121,7 @@ class PartitionScan:
             writer.next_sequence = advance_sequence(batch.last_sequence, 1)
             writer.recent = [*writer.recent[1 - _WINDOW :], (first, batch.base_offset)]
 
-    def _joined(self, writer: _Writer, batch: BatchHeader) -> None:
+    def _joined(self, writer: _ProducerState, batch: BatchHeader) -> None:
         if writer.open_from is None:
             writer.open_from = batch.base_offset
             writer.open_since_ms = batch.max_timestamp
@@ -133,7 +133,7 @@ class PartitionScan:
             return  # of another kind than transaction markers: KRaft has some
         writer = self._writers.get(marker.producer_id)
         if writer is None:
-            writer = self._writers[marker.producer_id] = _Writer(marker.producer_epoch, None)
+            writer = self._writers[marker.producer_id] = _ProducerState(marker.producer_epoch, None)
         if marker.producer_epoch < writer.epoch:
             said = f"a marker of epoch {marker.producer_epoch} after epoch {writer.epoch}"
             self._found(Anomaly.EPOCH_BACK, batch, said)

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any
 
 from semel.audit.findings import Anomaly, AuditReport, Bar, Findings
-from semel.audit.partition_scan import OpenTransaction, PartitionScan, compare_outcomes
+from semel.audit.partition_scan import OpenInLog, PartitionScan, compare_outcomes
 from semel.audit.reading import LogReader
 from semel.client.admin.admin import Admin
 from semel.client.admin.transactions import DEFAULT_MAX_TRANSACTION_MS
@@ -172,7 +172,7 @@ class TopicAudit:
         ]
 
 
-def _holder(first: OpenTransaction | None, span: Span) -> str:
+def _holder(first: OpenInLog | None, span: Span) -> str:
     if first is None or span.last_stable >= span.end:
         return ""
     return f"producer {first.producer_id}, epoch {first.epoch}, from offset {first.first_offset}"
