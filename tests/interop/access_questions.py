@@ -90,6 +90,10 @@ def questions() -> Iterator[Question]:
     for api_key, rows in (_data() | _groups() | _transactions() | _cluster()).items():
         for label, versions, tree in rows:
             yield Question(f"{label} ({api_key})", api_key, versions, tree)
+    yield Question(  # the last: it makes a topic in Kafka that other answers would show
+        "FindCoordinator of a share (10)", 10, (6,),
+        {"coordinator_keys": [f"{GROUP}:AAAAAAAAAAAAAAAAAAAAAQ:0"], "key_type": 2},
+    )  # fmt: skip
 
 
 Rows = dict[int, list[tuple[str, tuple[int, ...], Tree]]]
@@ -212,8 +216,6 @@ def _groups() -> Rows:
                                                   "key_type": 0}),
             ("FindCoordinator of transactions", (4, 6),
              {"coordinator_keys": [TXN, "z-txn", ""], "key_type": 1}),
-            ("FindCoordinator of a share", (6,),
-             {"coordinator_keys": [f"{GROUP}:AAAAAAAAAAAAAAAAAAAAAQ:0"], "key_type": 2}),
             ("FindCoordinator of a strange kind", (4, 6),
              {"coordinator_keys": [GROUP], "key_type": 9}),
         ],
@@ -327,8 +329,7 @@ def _cluster() -> Rows:
     resources = [
         {"resource_type": kind, "resource_name": name}
         for kind, name in (
-            (2, TOPIC), (2, GHOST), (2, OTHER), (4, "1"), (4, ""), (8, "1"), (16, "x"),
-            (32, GROUP), (32, "z-group"),
+            (2, TOPIC), (2, GHOST), (2, OTHER), (4, "1"), (4, ""), (32, GROUP), (32, "z-group"),
         )
     ]  # fmt: skip
     wanted = {"num_partitions": 1, "replication_factor": 1}
@@ -369,6 +370,9 @@ def _cluster() -> Rows:
         31: [("DeleteAcls", ends(31), {"filters": [filters, filters]})],
         32: [("DescribeConfigs", ends(32), {"resources": [
             one | {"configuration_keys": ["nothing"]} for one in resources
+        ]}), ("DescribeConfigs of loggers", ends(32), {"resources": [
+            {"resource_type": 8, "resource_name": "1", "configuration_keys": ["nothing"]},
+            {"resource_type": 16, "resource_name": "x", "configuration_keys": ["nothing"]},
         ]})],
         33: [("AlterConfigs", ends(33), {"validate_only": True, "resources": altered})],
         44: [("IncrementalAlterConfigs", ends(44),
