@@ -1,8 +1,7 @@
 """CreateDelegationToken (API key 38, versions 1-3): a token with which others act as its owner.
 
-Who may:   nobody here.
-Answers:   DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: tokens are given to who proved who they are, which
-           on a PLAINTEXT listener nobody does (KafkaApis.allowTokenRequests).
+Who may:   nobody here; for somebody else, CREATE_TOKENS on the User is asked first.
+Answers:   why there is none (broker/access/delegation).
 Versions:  2 flexible, 3 a token for somebody else.
 """
 

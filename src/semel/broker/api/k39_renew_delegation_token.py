@@ -1,7 +1,7 @@
 """RenewDelegationToken (API key 39, versions 1-2): a delegation token expires later.
 
 Who may:   nobody here.
-Answers:   DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: see CreateDelegationToken.
+Answers:   why there is none (broker/access/delegation).
 Versions:  2 flexible.
 """
 

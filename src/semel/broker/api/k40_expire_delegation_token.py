@@ -1,7 +1,7 @@
 """ExpireDelegationToken (API key 40, versions 1-2): a delegation token expires sooner.
 
 Who may:   nobody here.
-Answers:   DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: see CreateDelegationToken.
+Answers:   why there is none (broker/access/delegation).
 Versions:  2 flexible.
 """
 

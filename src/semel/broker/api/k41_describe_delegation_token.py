@@ -1,7 +1,7 @@
 """DescribeDelegationToken (API key 41, versions 1-3): the delegation tokens of some owners.
 
 Who may:   nobody here.
-Answers:   DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: see CreateDelegationToken.
+Answers:   why there is none (broker/access/delegation).
 Versions:  2 flexible, 3 who asked for the token.
 """
 
