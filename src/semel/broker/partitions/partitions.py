@@ -246,9 +246,7 @@ class Partitions:
         def allocate(draft: CatalogDraft) -> range:
             return draft.allocate_producer_ids()
 
-        self.broker.catalog.change(allocate, ("producer ids",)).add_done_callback(
-            self._producer_ids_came
-        )
+        self.broker.catalog.change(allocate).add_done_callback(self._producer_ids_came)
 
     def _producer_ids_came(self, done: asyncio.Future[range]) -> None:
         if done.cancelled() or done.exception() is not None:
