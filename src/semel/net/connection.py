@@ -67,7 +67,6 @@ class Connection:
         "_outbox",
         "_reading",
         "_receiving",
-        "_request_size",
         "_size",
         "_socket",
         "_stands_in_line",
@@ -82,6 +81,7 @@ class Connection:
         "peer_host",
         "peer_port",
         "principal",
+        "request_size",
         "state",
         "waits",
     )
@@ -108,7 +108,7 @@ class Connection:
         self._waiting_size = 0
         self._held = 0  # bytes of all these, as the host's memory knows
         self._stands_in_line = False  # to read on: too much is held by all connections
-        self._request_size = 0
+        self.request_size = 0
         self._held_by: Slot | None = None
         self._outbox = Outbox()  # answers not sent yet
         self._reading = True
@@ -143,7 +143,7 @@ class Connection:
             self._take_in(count)
             return None
         self.is_active = True
-        self._request_size = size
+        self.request_size = size
         answer = host.receive(self, scratch[4:count])
         if answer is None or answer.regions:
             self._conclude(answer)
@@ -255,7 +255,7 @@ class Connection:
         return True
 
     def _start(self, frame: bytearray) -> None:
-        self._request_size = len(frame)
+        self.request_size = len(frame)
         host = self._host
         is_short = len(frame) <= host.limits.short_frame_size
         answer = (host.receive if is_short else host.receive_large)(self, frame)
@@ -296,7 +296,7 @@ class Connection:
 
     def reserve(self, exclusive: bool = False) -> Slot:
         """Keep the place of a later answer; `exclusive` starts no request before it is filled."""
-        slot = Slot(self, self._request_size)
+        slot = Slot(self, self.request_size)
         self._at_rest = False
         self._waiting.append(slot)
         self._waiting_size += slot.request_size
@@ -312,6 +312,12 @@ class Connection:
                 extra={"peer": f"{self.peer_host}:{self.peer_port}", "reason": reason},
             )
         self._end()
+
+    def mute(self, seconds: float) -> None:
+        """Start no further request for so long; what was started is answered."""
+        self._held_by = silence = Slot(self, 0)
+        self._at_rest = False
+        self._loop.call_later(seconds, silence.release)
 
     def drain(self) -> None:
         """Start no more requests; close once every request that was started is answered."""
@@ -398,7 +404,8 @@ class Connection:
         self._at_rest = (
             self._reading
             and self._frame is None
-            and not (self._carry or self._waiting or self._outbox.size or self._draining)
+            and not (self._carry or self._waiting or self._outbox.size)
+            and not (self._draining or self._held_by)
         )
         if not self._at_rest or self._held:
             self._count_held()
