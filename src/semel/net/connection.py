@@ -82,6 +82,7 @@ class Connection:
         "peer_port",
         "principal",
         "request_size",
+        "session",
         "state",
         "waits",
     )
@@ -121,7 +122,12 @@ class Connection:
         self._at_rest = True  # nothing of all this is under way; found out by `_flush` alone
         self.closed = False
         self.state: Any = None  # whatever the service above wants to remember
+        self.session: Any = None  # … and of how the client has shown who it is
         self.waits: set[Waiting] = set()  # what need not wait longer than the connection lives
+
+    def move_to(self, host: Host) -> None:
+        """Have another look after it from the next request on."""
+        self._host = host
 
     # Reading
 
@@ -329,10 +335,8 @@ class Connection:
 
     def _finish(self) -> None:
         """End our side, and give the client a moment to take the last answers and end its own.
-
-        Closing at once, with something it sent still unread, would make the kernel throw away
-        what is on its way to the client.
-        """
+        Closing at once, with something it sent still unread, would make the kernel throw away what
+        is on its way to the client."""
         if not self.closed:
             self.closed = True
             with suppress(OSError):
@@ -413,13 +417,9 @@ class Connection:
     def _count_held(self) -> None:
         """Tell the host's memory what this connection's requests take, and stand in line if that is
         full and the next bytes of a frame would add to it."""
-        memory = self._host.memory
-        frame = self._frame
-        held = self._waiting_size + sum(map(len, self._inbox))
-        if frame is not None:
-            held += len(frame)
-        if self.closed:
-            held = 0
+        memory, frame = self._host.memory, self._frame
+        held = self._waiting_size + sum(map(len, self._inbox)) + len(frame or b"")
+        held = 0 if self.closed else held
         given_back = held < self._held
         memory.hold(held - self._held)
         self._held = held
