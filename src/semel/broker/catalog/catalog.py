@@ -3,9 +3,9 @@
 The catalog is a small state machine over a journal of its own (`metadata.log`): a change becomes
 records, the records go to disk, and only `_apply` changes state, so that a restart replays to the
 same state. Nothing is applied, told or answered before its records are on the device. Requests go
-through `change`, which writes off the loop (`writer`); the methods that change something at once are
-for those that cannot wait, such as a coordinator that needs its topic. The file is rewritten from
-the present state when it has grown to several times what that state needs.
+through `change`, which writes off the loop (`writer`); the methods that change something at once
+are for those that cannot wait, such as a coordinator that needs its topic. The file is rewritten
+from the present state when it has grown to several times what that state needs.
 """
 
 from __future__ import annotations
