@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from semel.broker.catalog.credentials import ScramCredentials
 from semel.broker.catalog.draft import TOPIC, CatalogDraft
 from semel.broker.catalog.features import ELIGIBLE_LEADER_REPLICAS
 from semel.broker.catalog.internal_topics import INTERNAL_TOPICS, internal_topic
@@ -98,6 +99,7 @@ class Catalog:
         self.features: dict[str, int] = {}
         #: Dynamic configs of brokers ("" is the default of all) and groups: (type, name) → texts.
         self.configs: dict[tuple[str, str], dict[str, str]] = {}
+        self.credentials = ScramCredentials()
         self.rules = RuleBook()
         self.cluster_id = ""
         self.node_id = settings["node.id"]
@@ -140,17 +142,15 @@ class Catalog:
             except _UNREADABLE as problem:
                 raise DamagedJournal(
                     f"{self._journal.path} cannot be read by this version of Semel: its record "
-                    f"{number} is {record}. Use the version that wrote it, or put the file back "
-                    "from a backup."
+                    f"{number} is {_without_secrets(record)}. Use the version that wrote it, or "
+                    "put the file back from a backup."
                 ) from problem
 
     # Changing
 
-    def change(
-        self, decide: Callable[[CatalogDraft], T], keys: Iterable[str] | None = None
-    ) -> asyncio.Future[T]:
+    def change(self, decide: Callable[[CatalogDraft], T]) -> asyncio.Future[T]:
         """Have a change decided and written off the loop, together with others: see `lane`."""
-        return self._lane.change(decide, keys)
+        return self._lane.change(decide)
 
     def change_now(self, decide: Callable[[CatalogDraft], T]) -> T:
         """The same at once, for those that cannot wait; the loop stands still meanwhile."""
@@ -214,7 +214,7 @@ class Catalog:
 
     def like(self, name: str) -> str | None:
         """A topic whose name differs at most in dots for underscores."""
-        return next(iter(self._alike.get(name.replace(".", "_"), ())), None)
+        return next(iter(self._alike.get(alike(name), ())), None)
 
     @property
     def has_cluster_level(self) -> bool:
@@ -250,6 +250,17 @@ class Catalog:
         for name, *facts in told:
             for listener in self.listeners:
                 getattr(listener, name)(*facts)
+
+    def key_of(self, record: Record) -> str:
+        """What a record touches: a topic, and the names that would collide with its own; otherwise
+        everything of its kind."""
+        kind: str = record["is"]
+        name: str | None = None
+        if kind == "topic" or (kind == "configs" and record["type"] == TOPIC):
+            name = record["name"]
+        elif "topic" in record:
+            name = self.topics_by_id[uuid.UUID(record["topic"])].name
+        return kind.removeprefix("removed ") if name is None else f"topic {alike(name)}"
 
     @property
     def wants_rewriting(self) -> bool:
@@ -290,7 +301,7 @@ class Catalog:
         assert topic.name not in self.topics, topic.name
         self.topics[topic.name] = topic
         self.topics_by_id[topic.id] = topic
-        self._alike.setdefault(topic.name.replace(".", "_"), []).append(topic.name)
+        self._alike.setdefault(alike(topic.name), []).append(topic.name)
         return [("topic_created", topic)]
 
     def _apply_partitions(self, record: Record) -> Events:
@@ -303,10 +314,10 @@ class Catalog:
     def _apply_deleted_topic(self, record: Record) -> Events:
         topic = self.topics_by_id.pop(uuid.UUID(record["topic"]))
         del self.topics[topic.name]
-        alike = self._alike[topic.name.replace(".", "_")]
-        alike.remove(topic.name)
-        if not alike:
-            del self._alike[topic.name.replace(".", "_")]
+        same = self._alike[alike(topic.name)]
+        same.remove(topic.name)
+        if not same:
+            del self._alike[alike(topic.name)]
         return [("topic_deleted", topic)]
 
     def _apply_leader_epoch(self, record: Record) -> None:
@@ -342,6 +353,9 @@ class Catalog:
         if record["level"] == 0:
             del self.features[record["name"]]
 
+    def _apply_scram_credential(self, record: Record) -> None:
+        self.credentials.apply(record)
+
     def _apply_rule(self, record: Record) -> None:
         self.rules.add(_rule_of(record))
 
@@ -364,6 +378,7 @@ class Catalog:
             yield {"is": "producer ids", "next": self.next_producer_id}
         for (kind, name), configs in self.configs.items():
             yield {"is": "configs", "type": kind, "name": name, "configs": configs}
+        yield from self.credentials.snapshot()
         for topic in self.topics.values():
             yield {
                 "is": "topic",
@@ -388,6 +403,7 @@ _APPLIERS: dict[str, Callable[[Catalog, Record], Events]] = {
     "configs": Catalog._apply_configs,
     "producer ids": Catalog._apply_producer_ids,
     "feature": Catalog._apply_feature,
+    "scram credential": Catalog._apply_scram_credential,
     "rule": Catalog._apply_rule,
     "removed rule": Catalog._apply_removed_rule,
     "offset": Catalog._apply_offset,
@@ -406,9 +422,21 @@ def new_topic_id() -> uuid.UUID:
             return id
 
 
+def alike(name: str) -> str:
+    """The same of all topics whose names collide: metrics turn dots into underscores."""
+    return name.replace(".", "_")
+
+
 def id_text(id: uuid.UUID) -> str:
     """An id as Kafka prints it."""
     return base64.urlsafe_b64encode(id.bytes).decode().rstrip("=")
+
+
+def _without_secrets(record: Record) -> Record:
+    """A record as it may be shown."""
+    if isinstance(record, dict) and record.get("is") in ("scram credential", "configs"):
+        return {key: record[key] for key in record.keys() & {"is", "user", "type", "name"}}
+    return record
 
 
 def _new_cluster(node_id: int) -> Iterator[Record]:

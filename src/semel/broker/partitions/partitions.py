@@ -26,7 +26,7 @@ from semel.core.transactions.producer_ids import ProducerIds
 from semel.store.directory import DiskStore
 from semel.store.files import Files
 from semel.store.interface import Log, StorageError, Store
-from semel.store.memory import MemoryLog
+from semel.store.unavailable import UnavailableLog
 
 if TYPE_CHECKING:
     from semel.broker.server import Broker
@@ -36,10 +36,6 @@ logger = logging.getLogger("semel.partitions")
 #: Partitions that are made in one turn of the loop; further ones come one by one.
 MADE_AT_ONCE = 20
 UNMADE: Any = None
-
-
-class UnavailableLog(MemoryLog):
-    """In place of a log that the disk would not give us: it refuses everything."""
 
 
 class PartitionsToMake(list[Partition]):
@@ -206,9 +202,8 @@ class Partitions:
             return self._find_log(topic, index)
         except StorageError as problem:
             logger.error("a partition is offline", extra={"why": str(problem)})
-            unavailable = UnavailableLog(topic.name, index, topic.id, log_config(topic.config))
-            unavailable.fail(problem)
-            return unavailable
+            config = log_config(topic.config)
+            return UnavailableLog(topic.name, index, topic.id, config, problem)
 
     def _find_log(self, topic: Topic, index: int) -> Log:
         """The log on disk, or a new one."""
@@ -251,9 +246,7 @@ class Partitions:
         def allocate(draft: CatalogDraft) -> range:
             return draft.allocate_producer_ids()
 
-        self.broker.catalog.change(allocate, ("producer ids",)).add_done_callback(
-            self._producer_ids_came
-        )
+        self.broker.catalog.change(allocate).add_done_callback(self._producer_ids_came)
 
     def _producer_ids_came(self, done: asyncio.Future[range]) -> None:
         if done.cancelled() or done.exception() is not None:
