@@ -50,8 +50,17 @@ class FailWith(Deed):
 
 
 class DropRequest(Deed):
+    def __init__(self) -> None:
+        # A task that waits for what nobody else holds would be collected as garbage, with an error.
+        self._waits: list[asyncio.Future[None]] = []
+
     def do(self, apply: Apply, surroundings: Surroundings) -> Answer:
-        return _never()
+        return self._never()
+
+    async def _never(self) -> None:
+        """Ended with the broker."""
+        self._waits.append(asyncio.get_running_loop().create_future())
+        await self._waits[-1]
 
     def __str__(self) -> str:
         return "drop_request()"
@@ -146,10 +155,6 @@ class Hold(Deed):
 def _let_go(held: asyncio.Future[None]) -> None:
     if not held.done():
         held.set_result(None)
-
-
-async def _never() -> None:
-    await asyncio.get_running_loop().create_future()
 
 
 async def _settled(answer: Any) -> Any:
