@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
+from semel.broker.metrics.listeners import listener_metrics
 from semel.broker.metrics.loop_delay import BUCKETS_S as DELAY_BUCKETS_S
 from semel.broker.metrics.requests import BUCKETS_S, MOST_TOPICS, OTHERS
 from semel.broker.metrics.transactions import transaction_metrics
@@ -37,6 +38,7 @@ class MetricsCollector:
         if transactions is not None:
             yield from transaction_metrics(transactions, broker.now_ms())
         yield _stable_lag(broker)
+        yield from listener_metrics(broker)
         yield from self._requests()
         yield from self._topics()
         yield from self._groups()
