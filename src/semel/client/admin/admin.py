@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from semel.client.admin.groups import GroupAdministration
+from semel.client.admin.quotas import QuotaAdministration
 from semel.client.admin.topics import TopicAdministration
 from semel.client.admin.transactions import TransactionAdministration
 from semel.client.cluster import Cluster
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
     from semel.client.settings.keywords import ClientKeywords
 
 
-class Admin(TopicAdministration, GroupAdministration, TransactionAdministration, Lifetime):
+class Admin(
+    TopicAdministration,
+    GroupAdministration,
+    TransactionAdministration,
+    QuotaAdministration,
+    Lifetime,
+):
     """Looks at and changes topics, groups and transactions."""
 
     settings: ClientSettings

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, Unpack
 
     from semel.client.admin.groups import GroupDescription, GroupListing, Lag
+    from semel.client.admin.quotas import Quota
     from semel.client.admin.topics import ClusterInfo, NewTopic
     from semel.client.admin.transactions import (
         ActiveProducer,
@@ -170,6 +171,16 @@ class Admin(Blocking):
     def fence_producer(self, transactional_id: str) -> ProducerIdentity:
         """Takes a transactional id over: its producer is fenced, its open transaction aborted."""
         return run(self._client.fence_producer(transactional_id))
+
+    def list_quotas(self) -> list[Quota]:
+        """All quotas that are set."""
+        return run(self._client.list_quotas())
+
+    def alter_quotas(
+        self, entity: Mapping[str, str | None], changes: Mapping[str, float | None]
+    ) -> None:
+        """Sets quotas of an entity; None removes one."""
+        run(self._client.alter_quotas(entity, changes))
 
     @property
     def settings(self) -> ClientSettings:
