@@ -13,6 +13,7 @@ from semel.client.admin.groups import GroupAdministration
 from semel.client.admin.quotas import QuotaAdministration
 from semel.client.admin.topics import TopicAdministration
 from semel.client.admin.transactions import TransactionAdministration
+from semel.client.admin.users import UserAdministration
 from semel.client.cluster import Cluster
 from semel.client.lifetime import Lifetime
 from semel.client.settings import ClientSettings, Servers
@@ -25,10 +26,11 @@ class Admin(
     TopicAdministration,
     GroupAdministration,
     TransactionAdministration,
+    UserAdministration,
     QuotaAdministration,
     Lifetime,
 ):
-    """Looks at and changes topics, groups and transactions."""
+    """Looks at and changes topics, groups, transactions, users and quotas."""
 
     settings: ClientSettings
     """All settings as they are in force."""
