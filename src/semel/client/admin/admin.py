@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from semel.client.admin.acls import AclAdministration
 from semel.client.admin.groups import GroupAdministration
+from semel.client.admin.quotas import QuotaAdministration
 from semel.client.admin.topics import TopicAdministration
 from semel.client.admin.transactions import TransactionAdministration
 from semel.client.admin.users import UserAdministration
@@ -27,10 +28,17 @@ class Admin(
     GroupAdministration,
     TransactionAdministration,
     UserAdministration,
+<<<<<<< HEAD
     AclAdministration,
     Lifetime,
 ):
     """Looks at and changes topics, groups, transactions, users and access rules."""
+=======
+    QuotaAdministration,
+    Lifetime,
+):
+    """Looks at and changes topics, groups, transactions, users and quotas."""
+>>>>>>> main
 
     settings: ClientSettings
     """All settings as they are in force."""
