@@ -28,17 +28,11 @@ class Admin(
     GroupAdministration,
     TransactionAdministration,
     UserAdministration,
-<<<<<<< HEAD
+    QuotaAdministration,
     AclAdministration,
     Lifetime,
 ):
-    """Looks at and changes topics, groups, transactions, users and access rules."""
-=======
-    QuotaAdministration,
-    Lifetime,
-):
-    """Looks at and changes topics, groups, transactions, users and quotas."""
->>>>>>> main
+    """Looks at and changes topics, groups, transactions, users, quotas and access rules."""
 
     settings: ClientSettings
     """All settings as they are in force."""
