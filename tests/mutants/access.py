@@ -37,6 +37,8 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
         yield Mutant(f"swapped: {where}", name, text, text[:start] + swapped + text[end:])
 
 
+MUTANTS = tuple(questions())
+
 if __name__ == "__main__":
-    wanted = [one for one in questions() if not sys.argv[1:] or sys.argv[1] in one.sin]
+    wanted = [one for one in MUTANTS if not sys.argv[1:] or sys.argv[1] in one.sin]
     sys.exit(main(wanted, JUDGES))
