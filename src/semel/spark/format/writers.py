@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import uuid
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -57,9 +58,9 @@ class _Writing:
         self.options = options
         self.at = at
 
+    @abstractmethod
     def _directory(self, query_id: str, run_id: str) -> str:
         """Where tasks stage what they cannot carry: nothing else is there."""
-        raise NotImplementedError
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         # Only tasks encode: the processes of the driver start without the kernels.
