@@ -3,6 +3,8 @@ Apache Kafka does (compared with it in `tests/interop/test_differential_admin.py
 
 import pytest
 
+from semel.core.access.authorizer import Authorizer
+from semel.core.access.rule_book import RuleBook
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED, request_class
 from semel.wire.messages.alter_client_quotas import AlterClientQuotasRequest
@@ -151,7 +153,7 @@ async def test_tokens_are_for_who_proved_who_they_are(ask, request_):
         assert name_of(response) == "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"
 
 
-async def test_nobody_has_credentials_and_none_can_be_set(ask):
+async def test_credentials_are_set_described_and_removed_each_user_on_their_own(ask):
     Name = DescribeUserScramCredentialsRequest.UserName
     everybody = await ask(DescribeUserScramCredentialsRequest(users=None), 0)
     assert (everybody.error_code, everybody.results) == (0, [])
@@ -162,7 +164,7 @@ async def test_nobody_has_credentials_and_none_can_be_set(ask):
     weak = Upsert(name="b", mechanism=1, iterations=1, salt=b"s", salted_password=b"p")
     response = await ask(AlterUserScramCredentialsRequest(upsertions=[good, weak]), 0)
     assert {one.user: name_of(one) for one in response.results} == {
-        "a": "UNSUPPORTED_VERSION",
+        "a": "NONE",
         "b": "UNACCEPTABLE_CREDENTIAL",
     }
 
@@ -170,7 +172,7 @@ async def test_nobody_has_credentials_and_none_can_be_set(ask):
 # How much
 
 
-async def test_there_are_no_quotas_and_none_can_be_set(ask):
+async def test_there_are_no_quotas_until_one_is_set(ask):
     described = await ask(DescribeClientQuotasRequest(), 1)
     assert (described.error_code, described.entries) == (0, [])
 
@@ -183,7 +185,7 @@ async def test_there_are_no_quotas_and_none_can_be_set(ask):
         return name_of(told), told.error_message
 
     assert await altered(remove=True) == ("NONE", None)
-    assert await altered(value=5.0) == ("UNSUPPORTED_VERSION", "This broker has no quotas.")
+    assert await altered(value=5.0) == ("NONE", None)
     assert (await altered(value=-5.0))[0] == "INVALID_REQUEST"
 
 
@@ -194,13 +196,6 @@ async def test_a_filter_of_quotas_that_makes_no_sense_is_refused(ask):
 
 
 # Who may
-
-
-class Nobody:
-    """Rules that allow nothing."""
-
-    def may(self, ctx, operation, resource_type, name):
-        return False
 
 
 @pytest.mark.parametrize(
@@ -216,6 +211,6 @@ class Nobody:
     ids=lambda request: type(request).__name__,
 )
 async def test_who_may_not_is_told_so(broker, connect, request_):
-    broker.access = Nobody()
+    broker.access = Authorizer(RuleBook())
     response = await (await connect(broker))(request_, request_.VERSIONS[-1])
     assert name_of(response) == "CLUSTER_AUTHORIZATION_FAILED"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from semel.broker.catalog.catalog import Catalog
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from semel.broker.server import Broker
     from semel.broker.settings.settings import Settings
     from semel.core.access.principals import KafkaPrincipal
+    from semel.core.access.quotas import Mutations
     from semel.net.connection import Connection
 
 #: Kafka's name of the one resource of type CLUSTER.
@@ -22,18 +23,14 @@ CLUSTER_NAME = "kafka-cluster"
 NAME_AT = 8
 
 
-class Access(Protocol):
-    """Who may do what."""
-
-    def may(self, ctx: Context, operation: str, resource_type: str, name: str) -> bool: ...
-
-
 class Context:
     """One per connection and client id. The broker's parts are looked up once, the coordinators
     when first asked for, for that starts them.
 
     `ctx.may("WRITE", "TRANSACTIONAL_ID", "a")` is the one place where access is asked: operation
     and resource type are Kafka's, in capitals; the one of type CLUSTER is called `kafka-cluster`.
+    A denial is told in the audit log, unless `may_quietly` asked: about what a client did not name
+    itself. `may_any("WRITE", "TOPIC")` asks whether there may be such a topic at all.
     """
 
     __slots__ = (
@@ -45,6 +42,8 @@ class Context:
         "client_name",
         "connection",
         "may",
+        "may_any",
+        "may_quietly",
         "now_ms",
         "partitions",
         "principal",
@@ -64,10 +63,21 @@ class Context:
         self.catalog: Catalog = broker.catalog
         self.partitions: Partitions = broker.partitions
         self.now_ms: Callable[[], int] = broker.now_ms
-        #: Whether the client may do this (operation, resource type, name): the one place to ask.
-        self.may: Callable[[str, str, str], bool] = (
-            _all_may if broker.access is None else partial(broker.access.may, self)
-        )
+        self.may: Callable[[str, str, str], bool] = _all_may
+        self.may_quietly: Callable[[str, str, str], bool] = _all_may
+        self.may_any: Callable[[str, str], bool] = _all_may_any
+        if broker.access is not None:
+            caller = broker.access.caller(str(self.principal), connection.host)
+            if not caller.is_super_user:
+                self.may = caller.may
+                self.may_quietly = caller.may_quietly
+                self.may_any = caller.may_any
+
+    def mutations(self, is_strict: bool) -> Mutations | None:
+        """The client's quota of topics made and deleted, if it has one."""
+        if not self.catalog.quotas:
+            return None
+        return self.broker.throttling.mutations(self, is_strict)
 
     @cached_property
     def transactions(self) -> Transactions:
@@ -79,5 +89,10 @@ class Context:
 
 
 def _all_may(operation: str, resource_type: str, name: str) -> bool:
+    """Without rules."""
+    return True
+
+
+def _all_may_any(operation: str, resource_type: str) -> bool:
     """Without rules."""
     return True

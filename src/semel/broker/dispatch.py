@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import CoroutineType
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,8 @@ from semel.wire.schema import Message
 
 if TYPE_CHECKING:
     from semel.broker.server import Broker
-    from semel.net.connection import Connection, Slot
+    from semel.net.connection import Connection
+    from semel.net.slots import Slot
 
 log = logging.getLogger("semel.dispatch")
 
@@ -63,19 +64,25 @@ class Routes(dict[int, Route]):
 
     def __init__(self, versions: Mapping[int, range]) -> None:
         self._versions = versions
+        self._make: Callable[[int, int], Route] = Route
+
+    def use(self, make: Callable[[int, int], Route]) -> None:
+        """Have routes made in another way from now on."""
+        self._make = make
+        self.clear()
 
     def __missing__(self, start: int) -> Route | None:
         api_key, version = start >> 16, start & 0xFFFF
         if version not in self._versions.get(api_key, ()):
             return None
-        self[start] = route = Route(api_key, version)
+        self[start] = route = self._make(api_key, version)
         return route
 
 
 class Dispatcher:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.routes = Routes(api.versions(broker.settings) | api.BETWEEN_BROKERS)
+        self.routes = Routes(api.versions(broker.settings))
         self._gathered: list[tuple[Context, Route, int, Message]] = []
 
     def receive(self, connection: Connection, frame: bytearray) -> Frame | None:
@@ -240,7 +247,11 @@ class Dispatcher:
             # As in Kafka, only a closed connection tells of the loss.
             connection.close("a Produce with acks 0 failed")
             return None
-        return route.write(failure(request, route.version, code, message), correlation_id)
+        try:
+            return route.write(failure(request, route.version, code, message), correlation_id)
+        except ProtocolError as unsaid:
+            connection.close(f"a failed request cannot be answered: {unsaid}")
+            return None
 
 
 def _code_of(problem: BaseException) -> tuple[ErrorCode, str | None]:

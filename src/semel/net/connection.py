@@ -23,7 +23,9 @@ from contextlib import suppress
 from typing import Any
 
 from semel.net.host import Host, Waiting
+from semel.net.memory import empty_frame
 from semel.net.outbox import FileEnded, Outbox
+from semel.net.slots import Slot
 
 log = logging.getLogger("semel.net")
 
@@ -33,6 +35,8 @@ SCRATCH_SIZE = 1 << 18
 FIRST_CHUNK = 1 << 20
 #: A frame no larger than this is kept to be filled again.
 LARGEST_SPARE = 1 << 22
+#: By how much it grows at once.
+LARGEST_STEP = 1 << 23
 #: Unsent bytes of answers beyond which no more requests of a connection are started.
 MOST_UNSENT = 1 << 20
 #: Bytes of requests that wait for their answers beyond which no more are started.
@@ -45,28 +49,6 @@ LINGER_SECONDS = 0.2
 read_length = struct.Struct(">i").unpack_from
 
 
-class Slot:
-    """A place in the order of answers, filled later."""
-
-    __slots__ = ("connection", "filled", "frame", "request_size")
-
-    def __init__(self, connection: Connection, request_size: int) -> None:
-        self.connection = connection
-        self.request_size = request_size
-        self.filled = False
-        self.frame: Any = None
-
-    def fill(self, frame: Any) -> None:
-        """Give the answer, or None for none."""
-        self.frame = frame
-        self.filled = True
-        self.connection._slot_filled()
-
-    def release(self) -> None:
-        """Let later requests start, although the answer is not there yet."""
-        self.connection._released(self)
-
-
 class Connection:
     __slots__ = (
         "_at_rest",
@@ -76,6 +58,7 @@ class Connection:
         "_filled",
         "_flush_planned",
         "_frame",
+        "_held",
         "_held_by",
         "_host",
         "_inbox",
@@ -84,9 +67,9 @@ class Connection:
         "_outbox",
         "_reading",
         "_receiving",
-        "_request_size",
         "_size",
         "_socket",
+        "_stands_in_line",
         "_turn_ends",
         "_waiting",
         "_waiting_size",
@@ -98,6 +81,8 @@ class Connection:
         "peer_host",
         "peer_port",
         "principal",
+        "request_size",
+        "session",
         "state",
         "waits",
     )
@@ -122,7 +107,9 @@ class Connection:
         self._inbox: deque[bytearray] = deque()  # read, but not started: something holds them back
         self._waiting: deque[Slot] = deque()  # started, and in order of their answers
         self._waiting_size = 0
-        self._request_size = 0
+        self._held = 0  # bytes of all these, as the host's memory knows
+        self._stands_in_line = False  # to read on: too much is held by all connections
+        self.request_size = 0
         self._held_by: Slot | None = None
         self._outbox = Outbox()  # answers not sent yet
         self._reading = True
@@ -135,7 +122,12 @@ class Connection:
         self._at_rest = True  # nothing of all this is under way; found out by `_flush` alone
         self.closed = False
         self.state: Any = None  # whatever the service above wants to remember
+        self.session: Any = None  # … and of how the client has shown who it is
         self.waits: set[Waiting] = set()  # what need not wait longer than the connection lives
+
+    def move_to(self, host: Host) -> None:
+        """Have another look after it from the next request on."""
+        self._host = host
 
     # Reading
 
@@ -157,7 +149,7 @@ class Connection:
             self._take_in(count)
             return None
         self.is_active = True
-        self._request_size = size
+        self.request_size = size
         answer = host.receive(self, scratch[4:count])
         if answer is None or answer.regions:
             self._conclude(answer)
@@ -227,7 +219,7 @@ class Connection:
             room[: len(carry)] = carry
             return room[len(carry) :]
         if self._filled == len(frame):
-            frame.extend(bytes(min(len(frame), self._size - len(frame))))
+            frame.extend(bytes(min(len(frame), self._size - len(frame), LARGEST_STEP)))
         return memoryview(frame)[self._filled :]
 
     def _take_scratch(self, end: int) -> None:
@@ -250,23 +242,9 @@ class Connection:
             self._carry = bytes(scratch[start:end])
 
     def _begin_frame(self, size: int, beginning: memoryview) -> None:
-        self._frame = self._empty_frame(max(min(size, FIRST_CHUNK), len(beginning)))
+        self._frame = empty_frame(self._host, max(min(size, FIRST_CHUNK), len(beginning)))
         self._frame[: len(beginning)] = beginning
         self._filled, self._size = len(beginning), size
-
-    def _empty_frame(self, size: int) -> bytearray:
-        """The last large frame again if nobody looks into it any more: Python fills a new one with
-        zeros first, which costs a twentieth of all that is done to a megabyte."""
-        spare, self._host.spare = self._host.spare, None
-        if spare is None or size > 2 * len(spare):
-            return bytearray(size)
-        try:
-            spare.append(0)  # refused as long as a view of it is alive
-        except BufferError:
-            return bytearray(size)
-        del spare[size:]
-        spare.extend(bytes(size - len(spare)))
-        return spare
 
     def _refuse(self, size: int) -> None:
         self.close(f"frame of {size} bytes, allowed are 1 to {self._host.limits.max_frame_size}")
@@ -283,7 +261,7 @@ class Connection:
         return True
 
     def _start(self, frame: bytearray) -> None:
-        self._request_size = len(frame)
+        self.request_size = len(frame)
         host = self._host
         is_short = len(frame) <= host.limits.short_frame_size
         answer = (host.receive if is_short else host.receive_large)(self, frame)
@@ -324,7 +302,7 @@ class Connection:
 
     def reserve(self, exclusive: bool = False) -> Slot:
         """Keep the place of a later answer; `exclusive` starts no request before it is filled."""
-        slot = Slot(self, self._request_size)
+        slot = Slot(self, self.request_size)
         self._at_rest = False
         self._waiting.append(slot)
         self._waiting_size += slot.request_size
@@ -341,6 +319,12 @@ class Connection:
             )
         self._end()
 
+    def mute(self, seconds: float) -> None:
+        """Start no further request for so long; what was started is answered."""
+        self._held_by = silence = Slot(self, 0)
+        self._at_rest = False
+        self._loop.call_later(seconds, silence.release)
+
     def drain(self) -> None:
         """Start no more requests; close once every request that was started is answered."""
         self._draining = True
@@ -351,10 +335,8 @@ class Connection:
 
     def _finish(self) -> None:
         """End our side, and give the client a moment to take the last answers and end its own.
-
-        Closing at once, with something it sent still unread, would make the kernel throw away
-        what is on its way to the client.
-        """
+        Closing at once, with something it sent still unread, would make the kernel throw away what
+        is on its way to the client."""
         if not self.closed:
             self.closed = True
             with suppress(OSError):
@@ -417,7 +399,7 @@ class Connection:
             if not self._inbox or self.closed or not self._may_start():
                 break
             self._start_held()
-        if not self._inbox and not self._reading:
+        if not self._inbox and not self._reading and not self._stands_in_line:
             self._resume()
         elif self._inbox and self._has_room():
             self._plan_flush()
@@ -426,8 +408,34 @@ class Connection:
         self._at_rest = (
             self._reading
             and self._frame is None
-            and not (self._carry or self._waiting or self._outbox.size or self._draining)
+            and not (self._carry or self._waiting or self._outbox.size)
+            and not (self._draining or self._held_by)
         )
+        if not self._at_rest or self._held:
+            self._count_held()
+
+    def _count_held(self) -> None:
+        """Tell the host's memory what this connection's requests take, and stand in line if that is
+        full and the next bytes of a frame would add to it."""
+        memory, frame = self._host.memory, self._frame
+        held = self._waiting_size + sum(map(len, self._inbox)) + len(frame or b"")
+        held = 0 if self.closed else held
+        given_back = held < self._held
+        memory.hold(held - self._held)
+        self._held = held
+        if frame is not None and memory.is_full and not self.closed:
+            memory.queue(self, self._size, self._loop)
+        elif given_back:
+            memory.leave(self, self._loop.time())
+
+    def pause_reading(self) -> None:
+        self._stands_in_line = True
+        self._pause()
+
+    def read_again(self) -> None:
+        self._stands_in_line = False
+        if not self._inbox and not self._reading:
+            self._resume()
 
     def _start_held(self) -> None:
         self._receiving = True
@@ -484,6 +492,8 @@ class Connection:
         self._outbox.clear()
         self._inbox.clear()
         self._waiting.clear()
+        self._waiting_size = 0
+        self._count_held()
         for waiting in tuple(self.waits):
             waiting.abandon()
         self._host.forget(self)

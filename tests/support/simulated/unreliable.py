@@ -10,8 +10,9 @@ import asyncio
 import random
 from uuid import UUID
 
+from tests.support.memory_log import MemoryLog, MemoryStore
+
 from semel.store.interface import DURABLE, LogConfig, StorageError, Ticket
-from semel.store.memory import MemoryLog, MemoryStore
 
 
 class Disk:

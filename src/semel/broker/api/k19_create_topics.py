@@ -10,30 +10,52 @@ Not here:  the rules (broker/catalog/topics).
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
+from uuid import UUID
 
-from semel.broker.catalog.topics import check_configs, check_new_name, partition_count
+from semel.broker.catalog.draft import CatalogDraft
+from semel.broker.catalog.topics import (
+    check_configs,
+    check_new_name,
+    partition_count,
+    take_mutations,
+)
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
 from semel.broker.settings.resources import ConfigEntry, topic_entries
 from semel.broker.settings.settings import TopicConfig
+from semel.core.access.quotas import Mutations
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 API_KEY = 19
 VERSIONS = ADVERTISED[API_KEY]
+STRICT_SINCE = 6  # older clients do not know THROTTLING_QUOTA_EXCEEDED (KIP-599)
 
 Result = CreateTopicsResponse.CreatableTopicResult
 Plan = tuple[str, int, dict[str, str]]
 
 
-def handle(ctx: Context, request: CreateTopicsRequest, version: int) -> CreateTopicsResponse:
+async def handle(ctx: Context, request: CreateTopicsRequest, version: int) -> CreateTopicsResponse:
+    mutations = ctx.mutations(version >= STRICT_SINCE)
+    response = await ctx.catalog.change(partial(_decide, ctx, request, mutations))
+    if mutations is not None:
+        response.throttle_time_ms = mutations.throttle_ms
+    return response
+
+
+def _decide(
+    ctx: Context, request: CreateTopicsRequest, mutations: Mutations | None, draft: CatalogDraft
+) -> CreateTopicsResponse:
     times = Counter(topic.name for topic in request.topics)
     results: dict[str, Result] = {}
     plans: list[Plan] = []
     for topic in request.topics:
         try:
             plan = _plan(ctx, topic, times[topic.name])
+            if not request.validate_only:
+                take_mutations(mutations, topic.name, plan[1])
         except ApiError as problem:
             results[topic.name] = Result(
                 name=topic.name, error_code=problem.code, error_message=problem.message
@@ -41,9 +63,9 @@ def handle(ctx: Context, request: CreateTopicsRequest, version: int) -> CreateTo
         else:
             plans.append(plan)
             results[topic.name] = _result(ctx, plan)
-    if not request.validate_only and plans:
-        for made in ctx.catalog.create_topics(plans):
-            results[made.name].topic_id = made.id
+    if not request.validate_only:
+        for name, id in draft.create_topics(plans).items():
+            results[name].topic_id = UUID(id)
     return CreateTopicsResponse(topics=list(results.values()))
 
 

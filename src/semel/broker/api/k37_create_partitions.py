@@ -8,11 +8,14 @@ Versions:  2 flexible, 3 may be throttled.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 from semel.broker.catalog.catalog import Topic
-from semel.broker.catalog.topics import MOST_PARTITIONS, check_replicas
+from semel.broker.catalog.draft import CatalogDraft
+from semel.broker.catalog.topics import MOST_PARTITIONS, check_replicas, take_mutations
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
+from semel.core.access.quotas import Mutations
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.create_partitions import (
@@ -22,13 +25,24 @@ from semel.wire.messages.create_partitions import (
 
 API_KEY = 37
 VERSIONS = ADVERTISED[API_KEY]
+STRICT_SINCE = 3  # older clients do not know THROTTLING_QUOTA_EXCEEDED (KIP-599)
 
 Asked = CreatePartitionsRequest.CreatePartitionsTopic
 Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
-def handle(
+async def handle(
     ctx: Context, request: CreatePartitionsRequest, version: int
+) -> CreatePartitionsResponse:
+    mutations = ctx.mutations(version >= STRICT_SINCE)
+    response = await ctx.catalog.change(partial(_decide, ctx, request, mutations))
+    if mutations is not None:
+        response.throttle_time_ms = mutations.throttle_ms
+    return response
+
+
+def _decide(
+    ctx: Context, request: CreatePartitionsRequest, mutations: Mutations | None, draft: CatalogDraft
 ) -> CreatePartitionsResponse:
     times = Counter(topic.name for topic in request.topics)
     results = {}
@@ -37,7 +51,8 @@ def handle(
         try:
             topic = _checked(ctx, asked, times[asked.name])
             if not request.validate_only:
-                ctx.catalog.add_partitions(topic, asked.count)
+                take_mutations(mutations, topic.name, asked.count - topic.partition_count)
+                draft.add_partitions(topic, asked.count)
         except ApiError as problem:
             result.error_code, result.error_message = problem.code, problem.message
     return CreatePartitionsResponse(results=list(results.values()))

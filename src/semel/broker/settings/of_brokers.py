@@ -21,6 +21,7 @@ from semel.broker.settings.definitions import (
     between,
     one_of,
 )
+from semel.broker.settings.of_security import SECURITY_SETTINGS
 from semel.broker.settings.of_topics import COMPRESSIONS, GZIP_LEVELS, NEVER_MS
 
 BOOLEAN, DOUBLE, INT, LIST, LONG, SHORT, STRING = (
@@ -51,23 +52,53 @@ def _setting(
     return Setting(name, kind, default, doc, allowed, update, fallbacks)
 
 
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+AUTHORIZERS = Allowed(
+    lambda name: name in ("", STANDARD_AUTHORIZER),
+    f"Value must be empty, for no access rules, or {STANDARD_AUTHORIZER}",
+)
+PRINCIPALS = Allowed(
+    lambda text: all(one.find(":") > 0 for one in principals(text)),
+    "Each is a principal, as User:alice; a semicolon stands between two",
+)
+
+
+def principals(text: str) -> list[str]:
+    """The principals of a list, as `super.users` has it: a name may hold a comma."""
+    return [one for one in (one.strip() for one in text.split(";")) if one]
+
+
 # fmt: off
 _NODE = [
     _setting("node.id", INT, 1, at_least(0), "This broker's number in the cluster."),
     _setting("broker.id", INT, None, None, "Older name of `node.id`, for tools that ask by it; set that one. Without effect here.", fallbacks=(("node.id", 1),)),
     _setting("broker.rack", STRING, None, None, "The rack, or zone, this broker stands in."),
     _setting("process.roles", LIST, ("broker", "controller"), any_of("broker", "controller"), "One process is both broker and controller. Without effect here."),
-    _setting("listeners", STRING, "PLAINTEXT://127.0.0.1:9092", None, "Where to listen: PLAINTEXT://host:port; port 0 takes a free one. (Kafka listens on every interface.)"),
-    _setting("advertised.listeners", STRING, None, None, "The address told to clients, where it differs from `listeners`."),
+    _setting("listeners", STRING, "PLAINTEXT://127.0.0.1:9092", None, "Where to listen: NAME://host:port, several with commas between; port 0 takes a free one. The name is a protocol (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL) or one that `listener.security.protocol.map` has. (Kafka listens on every interface.)"),
+    _setting("advertised.listeners", STRING, None, None, "The addresses told to clients, where they differ from `listeners`: a client is told that of the listener it came by."),
     _setting("log.dir", STRING, "data", None, "The directory that holds everything this broker keeps."),
     _setting("durability", STRING, "os", one_of("os", "fsync"), "When a write counts as done: `os` = handed to the operating system (survives a killed process, as in Kafka), `fsync` = on the device (survives a power cut)."),
     _setting("metrics.port", INT, -1, between(-1, 65535), "Port of the Prometheus page; 0 takes a free one, -1 serves none."),
+]
+
+_ACCESS = [
+    _setting("authorizer.class.name", STRING, "", AUTHORIZERS, f"Who decides what clients may do: empty = everybody may do everything, `{STANDARD_AUTHORIZER}` = access rules (ACLs) as Kafka has them."),
+    _setting("super.users", STRING, "", PRINCIPALS, "Principals that may do everything, whatever the rules say: `User:admin;User:ops`. Needs `authorizer.class.name`."),
+    _setting("allow.everyone.if.no.acl.found", BOOLEAN, False, None, "Whether everybody may use a resource that no access rule names. Needs `authorizer.class.name`."),
+]
+
+_QUOTAS = [
+    _setting("controller.quota.window.num", INT, 11, at_least(1), "Of how many windows the rate of mutations may be used at once."),
+    _setting("controller.quota.window.size.seconds", INT, 1, at_least(1), "How long each of those windows is."),
+    _setting("quota.window.num", INT, 11, at_least(1), "Over how many windows clients' rates are taken."),
+    _setting("quota.window.size.seconds", INT, 1, at_least(1), "How long each of those windows is."),
 ]
 
 _SOCKETS = [
     _setting("connections.max.idle.ms", LONG, 600_000, at_least(1), "Connections silent for this long are closed."),
     _setting("max.connections", INT, UNLIMITED, at_least(0), "How many connections at once.", CLUSTER_WIDE),
     _setting("max.connections.per.ip", INT, UNLIMITED, at_least(0), "How many connections at once from one address.", CLUSTER_WIDE),
+    _setting("queued.max.request.bytes", LONG, 256 << 20, at_least(-1), "How many bytes of requests, of all connections, may be held until they are answered; beyond, large requests are read one at a time. At least the largest request fits; -1 is no limit. (Kafka: -1)"),
     _setting("queued.max.requests", INT, 500, at_least(1), "How many requests of one connection may wait for their answer before no more are read from it. (In Kafka: of all connections.)"),
     _setting("request.max.elements", INT, 50_000, at_least(1), "How many elements (topics, partitions, keys, ids …) one request may have; one with more closes its connection. A request is served in one piece, and everybody else waits for it. (Kafka has no such limit.)", CLUSTER_WIDE),
     _setting("request.timeout.ms", INT, 30_000, at_least(1), "How long a request between brokers may take. Without effect here: there is one broker."),
@@ -126,6 +157,7 @@ _LOG = [
 
 _FETCH = [
     _setting("fetch.max.bytes", INT, 57_671_680, at_least(1024), "The most one Fetch answer carries."),
+    _setting("max.incremental.fetch.session.cache.bytes", LONG, 64 << 20, at_least(0), "About how many bytes the remembered fetch sessions take together. (Not in Kafka.)"),
     _setting("max.incremental.fetch.session.cache.slots", INT, 1000, at_least(0), "How many fetch sessions are remembered."),
 ]
 
@@ -162,6 +194,8 @@ _GROUPS = [
     _setting("group.consumer.session.timeout.ms", INT, 45_000, at_least(1), "A member silent for this long is removed (KIP-848)."),
     _setting("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer"), any_of("classic", "consumer"), "The group protocols this broker speaks. (Kafka adds streams.)"),
     _setting("group.initial.rebalance.delay.ms", INT, 0, at_least(0), "How long a new classic group waits for more members. (Kafka: 3000)"),
+    _setting("group.max.bytes", INT, 64 << 20, at_least(1 << 16), "The most bytes that the members of one group may say together: subscriptions, metadata, assignments. (Not in Kafka.)"),
+    _setting("groups.max.bytes", LONG, 256 << 20, at_least(1 << 20), "The same of all groups of this broker. (Not in Kafka.)"),
     _setting("group.max.session.timeout.ms", INT, 1_800_000, at_least(1), "The longest session timeout of a classic member."),
     _setting("group.max.size", INT, UNLIMITED, at_least(1), "The most members of a classic group."),
     _setting("group.min.session.timeout.ms", INT, 6000, at_least(1), "The shortest session timeout of a classic member."),
@@ -176,7 +210,16 @@ _GROUPS = [
 
 BROKER_SETTINGS = Table(
     sorted(
-        _NODE + _SOCKETS + _TOPICS + _LOG + _FETCH + _TRANSACTIONS + _GROUPS,
+        _NODE
+        + _ACCESS
+        + _QUOTAS
+        + _SOCKETS
+        + _TOPICS
+        + _LOG
+        + _FETCH
+        + _TRANSACTIONS
+        + _GROUPS
+        + SECURITY_SETTINGS,
         key=lambda setting: setting.name,
     )
 )

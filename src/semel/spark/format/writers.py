@@ -12,7 +12,7 @@ import logging
 import tempfile
 import uuid
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -30,11 +30,11 @@ from semel.spark.format.options import FormatOptions
 from semel.spark.format.transaction import FormatTransactions
 from semel.spark.query_batch import BatchVerdict, QueryBatch, judge, source_positions
 from semel.spark.sink.columns import columns_of
+from semel.spark.sink.transaction import At, nothing
 from semel.wire.compression import Compression
 
 log = logging.getLogger(__name__)
 
-At = Callable[[str, int], None]
 _QUERY_ID = "sql.streaming.queryId"
 _RUN_ID = "spark.jobGroup.id"
 _STAGED = "semel-staged"
@@ -46,14 +46,10 @@ _TYPES = {
 }
 
 
-def _nothing(point: str, batch: int) -> None:
-    """A place in a batch's course, named so that tests can make it fail there."""
-
-
 class _Writing:
     """What a stream and a single write share."""
 
-    def __init__(self, options: FormatOptions, schema: T.StructType, at: At = _nothing) -> None:
+    def __init__(self, options: FormatOptions, schema: T.StructType, at: At = nothing) -> None:
         check_columns(schema, options.topic)
         self.options = options
         self.at = at
@@ -127,7 +123,7 @@ class _Writing:
 class StreamWriter(_Writing, DataSourceStreamArrowWriter):
     """One transaction for each micro-batch."""
 
-    def __init__(self, options: FormatOptions, schema: T.StructType, at: At = _nothing) -> None:
+    def __init__(self, options: FormatOptions, schema: T.StructType, at: At = nothing) -> None:
         if options.checkpoint is None:
             raise UsageError(
                 "the sink needs the option checkpointLocation: it knows a batch by what Spark has"
@@ -195,7 +191,7 @@ class BatchWriter(_Writing, DataSourceArrowWriter):
     """One transaction for a whole DataFrame, idempotent under its name."""
 
     def __init__(
-        self, options: FormatOptions, schema: T.StructType, overwrite: bool, at: At = _nothing
+        self, options: FormatOptions, schema: T.StructType, overwrite: bool, at: At = nothing
     ) -> None:
         if overwrite:
             raise RefusedError('a topic cannot be overwritten: use mode("append")')

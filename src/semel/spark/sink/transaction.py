@@ -24,14 +24,15 @@ from semel.spark.sink.options import WriteOptions
 log = logging.getLogger(__name__)
 
 _TOPIC_S = 10.0
+At = Callable[[str, int], None]
 
 
 class RunAgain(Exception):
     """This attempt is aborted; the batch may run again."""
 
 
-def _nothing(point: str, batch: int) -> None:
-    """A place in a batch's course, named so that tests can make it fail there."""
+def nothing(point: str, batch: int) -> None:
+    """A place in a batch's course, named so that the demonstration and tests can fail there."""
 
 
 @dataclass
@@ -42,7 +43,7 @@ class BatchTransactions:
     topic: str | None
     application: str
     options: WriteOptions = WriteOptions()  # noqa: RUF009  (frozen)
-    at: Callable[[str, int], None] = field(default=_nothing, repr=False)
+    at: At = field(default=nothing, repr=False)
 
     def __post_init__(self) -> None:
         options = self.options
