@@ -23,7 +23,8 @@ from semel.spark.sink.transaction import BatchTransactions, RunAgain
 from semel.spark.sink.writer import STATISTICS, TaskWriter
 from semel.wire.compression import Compression
 
-_STAGE_FAILED = "Job aborted due to stage failure"
+# How Spark says that somebody has stopped the query, or the whole session.
+_STOPPED = ("SPARK_JOB_CANCELLED", "InterruptedException", "SparkContext was shut down")
 _TASKS_ASKED = 1000
 
 
@@ -88,7 +89,7 @@ def _is_spark_s_own(error: Exception) -> bool:
 
     Those would fail again, and PySpark knows their kinds; of all else it hands on Java's error.
     """
-    return isinstance(error, Py4JJavaError) and _STAGE_FAILED in str(error)
+    return isinstance(error, Py4JJavaError) and not any(word in str(error) for word in _STOPPED)
 
 
 class _Job:
