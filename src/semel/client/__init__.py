@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING
 from semel.lazy import lazy
 
 if TYPE_CHECKING:
+    from semel.client.admin.acls import Acl as Acl
+    from semel.client.admin.acls import AclFilter as AclFilter
     from semel.client.admin.admin import Admin as Admin
     from semel.client.admin.groups import GroupDescription as GroupDescription
     from semel.client.admin.groups import GroupListing as GroupListing
     from semel.client.admin.groups import GroupMember as GroupMember
     from semel.client.admin.groups import Lag as Lag
+    from semel.client.admin.quotas import Quota as Quota
     from semel.client.admin.topics import ClusterInfo as ClusterInfo
     from semel.client.admin.topics import NewTopic as NewTopic
     from semel.client.admin.transactions import ActiveProducer as ActiveProducer
     from semel.client.admin.transactions import TransactionDescription as TransactionDescription
     from semel.client.admin.transactions import TransactionListing as TransactionListing
+    from semel.client.admin.users import ScramUser as ScramUser
     from semel.client.consumer.consumer import Consumer as Consumer
     from semel.client.consumer.records import ConsumerRecord as ConsumerRecord
     from semel.client.ledger import Ledger as Ledger
@@ -51,6 +55,8 @@ if TYPE_CHECKING:
 #: Public name → module that has it.
 _PUBLIC = {
     "AbortableError": "semel.errors",
+    "Acl": "semel.client.admin.acls",
+    "AclFilter": "semel.client.admin.acls",
     "ActiveProducer": "semel.client.admin.transactions",
     "Admin": "semel.client.admin.admin",
     "ClusterInfo": "semel.client.admin.topics",
@@ -64,6 +70,7 @@ _PUBLIC = {
     "FoundOffset": "semel.client.offsets",
     "GroupDescription": "semel.client.admin.groups",
     "GroupListing": "semel.client.admin.groups",
+    "ScramUser": "semel.client.admin.users",
     "GroupMember": "semel.client.admin.groups",
     "GroupMetadata": "semel.client.machines.types",
     "Lag": "semel.client.admin.groups",
@@ -74,6 +81,7 @@ _PUBLIC = {
     "OffsetAndMetadata": "semel.client.machines.types",
     "Producer": "semel.client.producer.producer",
     "ProducerMetrics": "semel.client.metrics",
+    "Quota": "semel.client.admin.quotas",
     "RecordMetadata": "semel.client.producer.deliveries",
     "RetriableError": "semel.errors",
     "SemelError": "semel.errors",

@@ -1,4 +1,4 @@
-"""The administrator's client: topics, groups and transactions of any Kafka cluster.
+"""The administrator's client: topics, groups, transactions and access rules of any Kafka cluster.
 
 async with Admin("localhost:9092") as admin:
     await admin.create_topics([NewTopic("orders", partitions=6)])
@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
+from semel.client.admin.acls import AclAdministration
 from semel.client.admin.groups import GroupAdministration
+from semel.client.admin.quotas import QuotaAdministration
 from semel.client.admin.topics import TopicAdministration
 from semel.client.admin.transactions import TransactionAdministration
+from semel.client.admin.users import UserAdministration
 from semel.client.cluster import Cluster
 from semel.client.lifetime import Lifetime
 from semel.client.settings import ClientSettings, Servers
@@ -20,8 +23,16 @@ if TYPE_CHECKING:
     from semel.client.settings.keywords import ClientKeywords
 
 
-class Admin(TopicAdministration, GroupAdministration, TransactionAdministration, Lifetime):
-    """Looks at and changes topics, groups and transactions."""
+class Admin(
+    TopicAdministration,
+    GroupAdministration,
+    TransactionAdministration,
+    UserAdministration,
+    QuotaAdministration,
+    AclAdministration,
+    Lifetime,
+):
+    """Looks at and changes topics, groups, transactions, users, quotas and access rules."""
 
     settings: ClientSettings
     """All settings as they are in force."""

@@ -13,13 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any, Unpack
 
+    from semel.client.admin.acls import Acl, AclFilter
     from semel.client.admin.groups import GroupDescription, GroupListing, Lag
+    from semel.client.admin.quotas import Quota
     from semel.client.admin.topics import ClusterInfo, NewTopic
     from semel.client.admin.transactions import (
         ActiveProducer,
         TransactionDescription,
         TransactionListing,
     )
+    from semel.client.admin.users import ScramUser
     from semel.client.machines.metadata import TopicMetadata
     from semel.client.machines.types import OffsetAndMetadata, ProducerIdentity, TopicPartition
     from semel.client.offsets import FoundOffset
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Admin(Blocking):
-    """Looks at and changes topics, groups and transactions."""
+    """Looks at and changes topics, groups, transactions, users, quotas and access rules."""
 
     def __init__(
         self,
@@ -170,6 +173,43 @@ class Admin(Blocking):
     def fence_producer(self, transactional_id: str) -> ProducerIdentity:
         """Takes a transactional id over: its producer is fenced, its open transaction aborted."""
         return run(self._client.fence_producer(transactional_id))
+
+    def list_users(self) -> list[ScramUser]:
+        """All users that can log in by SCRAM."""
+        return run(self._client.list_users())
+
+    def set_password(
+        self, user: str, password: str, *, mechanism: str | None = None, iterations: int = 0
+    ) -> None:
+        """Lets a user log in with this password, by one mechanism or by all. It makes the user."""
+        run(self._client.set_password(user, password, mechanism=mechanism, iterations=iterations))
+
+    def remove_user(self, user: str, *, mechanism: str | None = None) -> None:
+        """Lets a user log in no more, by one mechanism or by any. Open connections stay."""
+        run(self._client.remove_user(user, mechanism=mechanism))
+
+    def list_quotas(self) -> list[Quota]:
+        """All quotas that are set."""
+        return run(self._client.list_quotas())
+
+    def alter_quotas(
+        self, entity: Mapping[str, str | None], changes: Mapping[str, float | None]
+    ) -> None:
+        """Sets quotas of an entity; None removes one."""
+        run(self._client.alter_quotas(entity, changes))
+
+    def create_acls(self, acls: Iterable[Acl]) -> None:
+        """All of them, or an error that names the first that could not be made. One that is there
+        already is fine."""
+        run(self._client.create_acls(acls))
+
+    def describe_acls(self, wanted: AclFilter | None = None) -> list[Acl]:
+        """The rules that match; without a filter all."""
+        return run(self._client.describe_acls(wanted))
+
+    def delete_acls(self, wanted: Iterable[AclFilter]) -> list[Acl]:
+        """Removes the rules that match one of the filters, and tells which they were."""
+        return run(self._client.delete_acls(wanted))
 
     @property
     def settings(self) -> ClientSettings:
