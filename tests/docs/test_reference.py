@@ -39,6 +39,11 @@ def test_a_generated_page_names_all_of_its_table(name: str, words: list[str]) ->
     assert not [word for word in words if word not in text]
 
 
+def test_a_default_that_is_empty_is_told_in_a_word() -> None:
+    for name in ("broker-settings", "topic-settings"):
+        assert "default ``" not in page(name)
+
+
 def test_an_error_comes_with_its_advice() -> None:
     fenced = page("errors").split("`PRODUCER_FENCED`")[1].split("\n\n")[0]
     assert "{#producer_fenced}" in fenced
