@@ -91,6 +91,8 @@ def suffering(side: Side) -> Iterator[list[Felt]]:
         over.set()
         watcher.join()
         printed, _ = process.communicate()
+    if not printed:  # it told why where it could
+        raise ConnectionError("the victim was not answered")
     latencies = sorted(json.loads(printed))
     at = [latencies[min(len(latencies) - 1, int(len(latencies) * p))] for p in (0.5, 0.99)]
     felt.append(Felt(*at, latencies[-1], before, peak, side.memory_mb()))

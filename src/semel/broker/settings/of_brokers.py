@@ -195,7 +195,7 @@ _GROUPS = [
     _setting("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer"), any_of("classic", "consumer"), "The group protocols this broker speaks. (Kafka adds streams.)"),
     _setting("group.initial.rebalance.delay.ms", INT, 0, at_least(0), "How long a new classic group waits for more members. (Kafka: 3000)"),
     _setting("group.max.bytes", INT, 64 << 20, at_least(1 << 16), "The most bytes that the members of one group may say together: subscriptions, metadata, assignments. (Not in Kafka.)"),
-    _setting("groups.max.bytes", LONG, 256 << 20, at_least(1 << 20), "The same of all groups of this broker. (Not in Kafka.)"),
+    _setting("groups.max.bytes", LONG, 128 << 20, at_least(1 << 20), "The same of all groups of this broker. (Not in Kafka.)"),
     _setting("group.max.session.timeout.ms", INT, 1_800_000, at_least(1), "The longest session timeout of a classic member."),
     _setting("group.max.size", INT, UNLIMITED, at_least(1), "The most members of a classic group."),
     _setting("group.min.session.timeout.ms", INT, 6000, at_least(1), "The shortest session timeout of a classic member."),
