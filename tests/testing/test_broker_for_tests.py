@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from semel.client import Producer as AsyncioProducer
+from semel.client import TopicPartition
 from semel.client.blocking import Consumer, Producer
 from semel.testing import Kafka, NotInTime, UnknownTopic
 
@@ -69,6 +70,22 @@ def test_each_record_says_what_became_of_its_transaction(kafka: Kafka) -> None:
         assert (open_one.transactional_id, open_one.state) == ("t", "Ongoing")
         assert open_one.partitions == (("orders", 0),)
     assert values(kafka.committed("orders")) == [b"kept", b"behind it"]
+    assert kafka.open_transactions == []
+
+
+def test_a_test_produces_in_transactions_that_end_as_it_likes(kafka: Kafka) -> None:
+    kafka.topic("orders", partitions=2)
+    kafka.faults.on("Produce").fail("CORRUPT_MESSAGE").always()
+    for outcome in ("committed", "aborted", "open"):
+        [record] = kafka.produce("orders", outcome, key="k", outcome=outcome)
+        assert (record.value, record.outcome) == (outcome.encode(), outcome)
+    assert values(kafka.committed("orders")) == [b"committed"]
+    with Consumer(kafka.bootstrap_servers, isolation_level="read_committed") as consumer:
+        consumer.assign([TopicPartition("orders", index) for index in range(2)])
+        consumer.seek_to_beginning()
+        assert values(consumer.poll(timeout_ms=10_000)) == [b"committed"]
+    assert len(kafka.open_transactions) == 1
+    kafka.begin_test()
     assert kafka.open_transactions == []
 
 

@@ -20,7 +20,8 @@ from semel.testing.waiting import wait_for, wait_for_async
 
 if TYPE_CHECKING:
     from semel.broker.partitions.partition import Partition
-    from semel.testing.producing import Text
+    from semel.testing.producing import Text, Transacting
+    from semel.testing.records import Outcome
     from semel.testing.transactions import OpenTransaction
 
 T = TypeVar("T")
@@ -52,6 +53,7 @@ class Kafka:
         self._port = 0
         self._running: BrokerUnderTest | None = None
         self._made = 0
+        self._producers: Transacting | None = None
         self._activity = Activity()
         self.faults = Faults(self._activity)
         """What shall go wrong: `kafka.faults.on("EndTxn").drop_reply().once()`."""
@@ -94,6 +96,8 @@ class Kafka:
     def close(self) -> None:
         """Stop, and remove temporary data."""
         self.faults.clear()
+        if self._producers is not None:
+            self._producers.close()
         self.stop()
         if self._temporary is not None:
             self._temporary.cleanup()
@@ -170,20 +174,38 @@ class Kafka:
         partition: int | None = None,
         headers: Mapping[str, bytes | None] | None = None,
         timestamp_ms: int | None = None,
+        outcome: Outcome | None = None,
     ) -> list[StoredRecord]:
-        """Append records, outside any transaction; returns them as they are stored.
+        """Append records; returns them as they are stored.
 
         Text is sent as UTF-8, None as null. The key chooses the partition as in Kafka's clients;
         without a key and without `partition`, it is the first. A topic that is not there is made.
+
+        They are outside any transaction. With `outcome` they are in one of their own, which is
+        committed, aborted or left open: what a consumer has to tell apart.
         """
-        from semel.testing.producing import produce
+        from semel.testing.producing import choose_partition, produce
 
         broker = self._broker
+        if outcome is not None:
+            index = broker.call(lambda: choose_partition(broker, topic, key, partition))
+            self._transacting().produce(
+                broker.bootstrap_servers, topic, values, key, index, headers or {}, timestamp_ms,
+                outcome,
+            )  # fmt: skip
+            return self.all_records(topic, partition=index)[-len(values) :]
         stored = broker.wait(
             produce(broker, topic, values, key, partition, headers or {}, timestamp_ms)
         )
         self._activity.happened()
         return stored
+
+    def _transacting(self) -> Transacting:
+        from semel.testing.producing import Transacting
+
+        if self._producers is None:
+            self._producers = Transacting()
+        return self._producers
 
     def committed(self, topic: str, *, partition: int | None = None) -> list[StoredRecord]:
         """What a consumer with `isolation.level=read_committed` would get now, from the beginning:
@@ -330,9 +352,12 @@ class Kafka:
             return f"the broker cannot be asked: {problem!r}"
 
     def begin_test(self) -> None:
-        """For a broker that several tests share: faults and requests of the last one are gone."""
+        """For a broker that several tests share: of the last one's faults, requests and open
+        transactions (of `produce`) nothing is left."""
         self.faults.clear()
         self.disk.free()
+        if self._producers is not None:
+            self._producers.close()
         self._watch.forget()
 
     def __repr__(self) -> str:
