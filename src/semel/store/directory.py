@@ -180,13 +180,17 @@ class DiskStore(Store):
                 some = logs[start : start + _CLOSE_TOGETHER]
                 flushed = [_flushed(log) for log in some]
                 for log, synced in zip(some, threads.map(self._sync_all, flushed), strict=True):
-                    log.shut(StorageError(f"{log.topic}-{log.partition} is closed"))
                     if synced:
                         log.recovery_point = log.next_offset
-                    else:
+                        self._note_offsets(log)
+                    log.shut(StorageError(f"{log.topic}-{log.partition} is closed"))
+                    if not synced:
                         # Without a recovery point it is not taken for clean at the next start.
                         self._recovery_points.pop((log.topic, log.partition), None)
                         del self._logs[log.topic, log.partition]
+        if not self.started_clean:
+            for name in self._names - self._logs.keys():  # nor is what nobody could open since
+                self._recovery_points.pop(name, None)
         try:
             self._write_checkpoints()
             for _, path in self._to_delete:
@@ -229,6 +233,14 @@ class DiskStore(Store):
             self._undeleted.remove(name)
         if name in self._stale:
             self._write_checkpoints()
+
+    def _note_offsets(self, log: DiskLog) -> None:
+        name = (log.topic, log.partition)
+        self._recovery_points[name] = log.recovery_point
+        if log.start_offset > log.first_base_offset:
+            self._start_offsets[name] = log.start_offset
+        else:
+            self._start_offsets.pop(name, None)
 
     def _forget_offsets(self, name: LogName) -> None:
         for offsets in (self._recovery_points, self._start_offsets, self._cleaner_offsets):
@@ -277,12 +289,9 @@ class DiskStore(Store):
         return handles is not None
 
     def _write_checkpoints(self) -> None:
-        for name, log in self._logs.items():
-            self._recovery_points[name] = log.recovery_point
-            if log.start_offset > log.first_base_offset:
-                self._start_offsets[name] = log.start_offset
-            else:
-                self._start_offsets.pop(name, None)
+        for log in self._logs.values():
+            if log.offline is None:  # or its owner may still have to rebuild what recovery removed
+                self._note_offsets(log)
         self._write(checkpoints.RECOVERY_POINTS, self._recovery_points)
         self._write(checkpoints.START_OFFSETS, self._start_offsets)
         if self._stale:

@@ -86,6 +86,7 @@ class Catalog:
         #: How many records the cluster's history has so far.
         self.offset = 0
         self.listeners: list[CatalogListener] = []
+        self.new_topic_id = new_topic_id
         self._owner = self.node_id
         self._journal = Journal(directory / FILE_NAME)
         self._rewritten_size = 0
@@ -134,7 +135,7 @@ class Catalog:
             {
                 "is": "topic",
                 "name": name,
-                "id": str(new_topic_id()),
+                "id": str(self.new_topic_id()),
                 "leader_epochs": [0] * partitions,
                 "configs": dict(configs),
             }

@@ -266,7 +266,11 @@ class Partition:
         aborted = self.state.apply_marker(marker, base_offset, now_ms, now_ms)
         if aborted is not None:
             segment = self.log.active_base_offset
-            self.log.append_side_file(segment, "txnindex", encode_aborted(aborted))
+            try:
+                self.log.append_side_file(segment, "txnindex", encode_aborted(aborted))
+            except StorageError:
+                # Offline now. The marker was not said to be durable: it is cut off and sent again.
+                return self._storage_refusal()
         self._reached(base_offset + 1, ticket)
         return make_appended((base_offset, NO_TIMESTAMP, ticket))
 

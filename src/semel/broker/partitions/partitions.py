@@ -74,6 +74,7 @@ class Partitions:
         self.opener = Opener()
         self.sessions = FetchSessions(broker.settings["max.incremental.fetch.session.cache.slots"])
         self.producer_ids = ProducerIds(broker.catalog.allocate_producer_ids)
+        self.made_at_once = MADE_AT_ONCE
         self._by_topic: dict[str, list[Partition]] = {}
         self._woken: set[Partition] = set()
         self.housekeeping = Housekeeping(self)
@@ -100,7 +101,10 @@ class Partitions:
     async def stop(self) -> None:
         self.housekeeping.stop()
         for partition in self:
-            partition.snapshot()
+            try:
+                partition.snapshot()
+            except StorageError as problem:  # the next start reads more of the log instead
+                logger.error("no snapshot at the stop", extra={"why": str(problem)})
         self.opener.close()
         self.store.close()
 
@@ -137,7 +141,7 @@ class Partitions:
         make = partial(self._make, topic)
         rest = PartitionsToMake(self._by_topic[topic.name], topic.partition_count, make)
         self._by_topic[topic.name] = rest
-        if topic.partition_count - first <= MADE_AT_ONCE:
+        if topic.partition_count - first <= self.made_at_once:
             self._by_topic[topic.name] = list(rest)
         else:
             self.broker.spawn(self._make_gently(topic, rest))
@@ -155,8 +159,15 @@ class Partitions:
             partition.log.config = log_config(topic.config)
 
     def _make(self, topic: Topic, index: int) -> Partition:
-        log = self._open_log(topic, index)
-        return Partition(topic, index, log, self.broker.now_ms, self._wake)
+        """With its log or, where the disk fails, with one that refuses everything for now."""
+        make = partial(Partition, topic, index, now_ms=self.broker.now_ms, wake=self._wake)
+        try:
+            return make(log=self._find_log(topic, index))
+        except StorageError as problem:
+            logger.error("a partition is offline", extra={"why": str(problem)})
+            unavailable = UnavailableLog(topic.name, index, topic.id, log_config(topic.config))
+            unavailable.fail(problem)
+            return make(log=unavailable)
 
     async def _make_gently(self, topic: Topic, partitions: PartitionsToMake) -> None:
         """One at a time, others being served in between."""
@@ -177,16 +188,6 @@ class Partitions:
         log = self._find_log(topic, partition.index)
         partition.reopen(log, None if is_unavailable else partition.high_watermark)
         logger.warning("back online", extra={"partition": partition})
-
-    def _open_log(self, topic: Topic, index: int) -> Log:
-        """The partition's log or, where the disk fails, one that refuses everything for now."""
-        try:
-            return self._find_log(topic, index)
-        except StorageError as problem:
-            logger.error("a partition is offline", extra={"why": str(problem)})
-            unavailable = UnavailableLog(topic.name, index, topic.id, log_config(topic.config))
-            unavailable.fail(problem)
-            return unavailable
 
     def _find_log(self, topic: Topic, index: int) -> Log:
         """The log on disk, or a new one."""
