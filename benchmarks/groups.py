@@ -7,7 +7,8 @@ transform, produce: 100 records and their offsets in each transaction) is librdk
 A large group settles as the brokers come, in either protocol, and with both told not to wait for
 anybody. What users see is the former, and most of it is waiting (docs/differences.md): Apache Kafka
 computes a consumer group's assignment at most once a second and holds up a new classic group for
-3 s, Semel does neither.
+3 s; Semel computes four times a second, asks those who wait to come back in time, and holds up
+nobody.
 """
 
 import time

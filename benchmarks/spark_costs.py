@@ -64,7 +64,7 @@ def _contestants(
 
     def ours() -> None:
         topic = new_topic(where.bootstrap, partitions)
-        write(frame, where.bootstrap, topic, name=topic, batch_bytes=batch_kib << 10)
+        write(frame, where.bootstrap, topic, name=topic, batch_size=batch_kib << 10)
         delete_topic(where.bootstrap, topic)
 
     def usual() -> None:

@@ -29,7 +29,7 @@ def identity(batches: Iterator) -> Iterator:
 def run(batches: int = 30) -> None:
     with stage() as where:
         topic = new_topic(where.bootstrap, 6)
-        sink = ExactlyOnceSink(where.bootstrap, topic, topic)
+        sink = ExactlyOnceSink(where.bootstrap, topic, application=topic)
 
         def plain(batch, number: int) -> None:
             batch.mapInArrow(identity, "key string, value string").collect()

@@ -69,7 +69,9 @@ class Bench:
             writer = rows.writeStream.trigger(availableNow=True)
             writer = writer.option("checkpointLocation", checkpoint)
             if name == "semel":
-                writer = writer.foreachBatch(ExactlyOnceSink(self.where.bootstrap, output, output))
+                writer = writer.foreachBatch(
+                    ExactlyOnceSink(self.where.bootstrap, output, application=output)
+                )
             else:
                 writer = writer.format("kafka").options(**TUNED).option("topic", output)
                 writer = writer.option("kafka.bootstrap.servers", self.where.bootstrap)

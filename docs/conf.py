@@ -55,7 +55,11 @@ html_theme_options = {
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_mock_imports = ["numba", "numpy", "pandas", "pyarrow", "pyspark", "py4j"]
+# What the site's environment does not have, and our module that asks for numba's version.
+autodoc_mock_imports = [
+    *("numba", "numpy", "pandas", "py4j", "pyarrow", "pyspark"),
+    "semel.columnar.kernels",
+]
 autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 80
 default_role = "code"

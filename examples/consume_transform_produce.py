@@ -22,15 +22,17 @@ def invoice_for(order: bytes | None) -> bytes:
     return b"invoice for " + (order or b"")
 
 
-async def by_hand(bootstrap: str, transactional_id: str, quiet_ms: int, **group: Any) -> None:
+async def by_hand(
+    bootstrap_servers: str, transactional_id: str, quiet_ms: int, **group: Any
+) -> None:
     """What `transact` does for you: offsets, group metadata, aborts, going back."""
     async with (
         Consumer(
-            bootstrap,
+            bootstrap_servers,
             group_id=GROUP,
             **group,
         ) as consumer,
-        Producer(bootstrap, transactional_id=transactional_id) as producer,
+        Producer(bootstrap_servers, transactional_id=transactional_id) as producer,
     ):
         await producer.init_transactions()
         consumer.subscribe(["orders"])
@@ -48,9 +50,11 @@ async def by_hand(bootstrap: str, transactional_id: str, quiet_ms: int, **group:
                 await consumer.seek_to_committed()  # the records are to be read again
 
 
-async def with_transact(bootstrap: str, transactional_id: str, quiet_ms: int, **group: Any) -> None:
+async def with_transact(
+    bootstrap_servers: str, transactional_id: str, quiet_ms: int, **group: Any
+) -> None:
     async with transact(
-        bootstrap,
+        bootstrap_servers,
         inputs=["orders"],
         group_id=GROUP,
         transactional_id=transactional_id,
@@ -63,8 +67,8 @@ async def with_transact(bootstrap: str, transactional_id: str, quiet_ms: int, **
 
 
 if __name__ == "__main__":
-    bootstrap, way, transactional_id, *words = sys.argv[1:]
+    bootstrap_servers, way, transactional_id, *words = sys.argv[1:]
     pairs = (word.split("=", 1) for word in words)
     settings = {name: int(value) if value.isdigit() else value for name, value in pairs}
     loop = {"by-hand": by_hand, "transact": with_transact}[way]
-    asyncio.run(loop(bootstrap, transactional_id, QUIET_MS, **settings))
+    asyncio.run(loop(bootstrap_servers, transactional_id, QUIET_MS, **settings))

@@ -11,14 +11,14 @@ from semel.client.blocking import Admin
 from semel.spark import session, write
 
 
-def main(bootstrap: str = "localhost:9092") -> int:
-    with Admin(bootstrap) as admin:
+def main(bootstrap_servers: str = "localhost:9092") -> int:
+    with Admin(bootstrap_servers) as admin:
         admin.create_topics(["prices"], exist_ok=True)
     spark = session("load prices", "local[2]", spark__ui__enabled=False)
     prices = spark.range(1000).selectExpr(
         "concat('item-', id) AS key", "to_json(struct(id, id * 3 + 99 AS cents)) AS value"
     )
-    rows = write(prices, bootstrap, "prices", name="prices-of-today")
+    rows = write(prices, bootstrap_servers, "prices", name="prices-of-today")
     print(f"{rows} rows written" if rows else "they were written before")
     return rows
 

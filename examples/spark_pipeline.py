@@ -15,13 +15,13 @@ from semel.spark import Pipeline
 CLICKS = [f"page-{number % 5}" for number in range(1000)]
 
 
-def main(bootstrap: str = "localhost:9092", checkpoint: str = "checkpoints/clicks") -> None:
-    with Producer(bootstrap) as producer:
+def main(bootstrap_servers: str = "localhost:9092", checkpoint: str = "checkpoints/clicks") -> None:
+    with Producer(bootstrap_servers) as producer:
         producer.send_many("clicks", [(page.encode(), None) for page in CLICKS])
 
     Pipeline(
         application="clicks-per-page",
-        bootstrap=bootstrap,
+        bootstrap_servers=bootstrap_servers,
         source="clicks",
         transform="SELECT value AS key, string(count(*)) AS value FROM source GROUP BY value",
         sink="clicks-per-page",

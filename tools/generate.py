@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from tools.blocking import CLIENTS, blocking_module
-from tools.keywords import keywords_module
+from tools.keywords import keywords_module, sink_keywords_module
 
 ROOT = Path(__file__).parents[1]
 _CLIENT = "src/semel/client"
@@ -27,6 +27,7 @@ def formatted(path: str, code: str) -> str:
 #: Path → what makes the text that belongs there.
 MADE: dict[str, Callable[[], str]] = {
     f"{_CLIENT}/settings/keywords.py": keywords_module,
+    "src/semel/spark/sink/keywords.py": sink_keywords_module,
     **{f"{_CLIENT}/blocking/{noun}.py": partial(blocking_module, noun) for noun in CLIENTS},
 }
 

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from semel.client.settings import clients, connection
+from semel.spark.sink import options
 
 HEAD = '''"""The settings of clients as keyword arguments, for editors and type checkers.
 
@@ -43,6 +44,8 @@ class Setting:
 
     @property
     def shown_default(self) -> str:
+        if self.default is MISSING:
+            return "none"
         if isinstance(self.default, int) and not isinstance(self.default, bool):
             return f"{self.default:_}"
         return repr(self.default)
@@ -84,6 +87,28 @@ def keywords_module() -> str:
     return "\n\n".join(parts)
 
 
+SINK_HEAD = '''"""The options of the sink as keyword arguments, for editors and type checkers.
+
+Made from `options.py` by `make generated`: change that.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from semel.client.settings.clients import CompressionType
+'''
+
+
+def sink_keywords_module() -> str:
+    """The same for Spark's sink."""
+    parts = [
+        SINK_HEAD,
+        _class("WriteKeywords", "TypedDict", own_settings(options.WriteOptions)),
+        _class("SinkKeywords", "WriteKeywords", own_settings(options.SinkOptions)),
+    ]
+    return "\n\n".join(parts)
+
+
 def _for_transact() -> Iterator[Setting]:
     for cls in (clients.ConsumerSettings, clients.ProducerSettings):
         yield from (s for s in own_settings(cls) if s.name not in clients.TRANSACT_DECIDES)
@@ -94,7 +119,6 @@ def _class(name: str, base: str, settings: list[Setting]) -> str:
     for setting in settings:
         if setting.name in _APART:
             continue
-        assert setting.default is not MISSING, f"{setting.name} has no default"
         lines.append(
             f"    {setting.name}: {setting.kind.replace('tuple[str, ...]', 'Sequence[str]')}"
         )

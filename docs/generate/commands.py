@@ -65,7 +65,7 @@ def _entries(place: str, options: Iterable[Option]) -> list[str]:
 
 
 def _written(option: Option) -> str:
-    """As one types it: `-b, --bootstrap HOST:PORT`."""
+    """As one types it: `-b, --bootstrap-servers HOST:PORT`."""
     if not option.is_flag:
         return f"{option.names.upper()} …" if option.repeated else option.names.upper()
     value = "" if option.value is None else f" {option.value}"

@@ -35,13 +35,14 @@ _PUBLIC = {
 }
 __all__ = [*_PUBLIC, "__version__"]
 
+if not TYPE_CHECKING:  # a checker that saw it would believe in any name
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'semel' has no attribute {name!r}")
-    value = getattr(import_module(_PUBLIC[name]), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name not in _PUBLIC:
+            raise AttributeError(f"module 'semel' has no attribute {name!r}")
+        value = getattr(import_module(_PUBLIC[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

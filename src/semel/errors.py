@@ -121,9 +121,10 @@ class TruncatedError(FatalError):
 
 
 class DeserializationError(FatalError):
-    """A key or a value that the consumer's deserializer cannot read.
+    """A key or a value that the consumer's deserializer cannot read, or that does not fit the
+    schema of Spark's source.
 
-    The position stays at the record: the next poll raises again. To go on without it:
+    A consumer's position stays at the record: the next poll raises again. To go on without it:
 
         consumer.seek(error.partition, error.offset + 1)
 
@@ -135,14 +136,9 @@ class DeserializationError(FatalError):
     record: ConsumerRecord[bytes, bytes]
     """The record as it is in the log, for a topic of dead letters."""
 
-    def __init__(self, field: str, record: ConsumerRecord[bytes, bytes], why: Exception) -> None:
-        partition = record.topic_partition
-        super().__init__(
-            f"the {field} at offset {record.offset} of {partition} cannot be deserialized: "
-            f"{type(why).__name__}: {why}. Mend the {field}_deserializer, or skip the record: "
-            f"consumer.seek(error.partition, error.offset + 1)"
-        )
-        self.partition = partition
+    def __init__(self, text: str, record: ConsumerRecord[bytes, bytes]) -> None:
+        super().__init__(text)
+        self.partition = record.topic_partition
         self.offset = record.offset
         self.record = record
 

@@ -52,6 +52,7 @@ def catalog(directory):
 def test_a_new_cluster_has_an_id_and_the_features_of_transaction_version_2(catalog):
     assert len(catalog.cluster_id) == 22
     assert catalog.features == {
+        "eligible.leader.replicas.version": 1,
         "group.version": 1,
         "metadata.version": 30,
         "transaction.version": 2,

@@ -8,6 +8,7 @@ from semel.wire.messages.alter_configs import AlterConfigsRequest
 from semel.wire.messages.describe_configs import DescribeConfigsRequest
 from semel.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from semel.wire.messages.list_config_resources import ListConfigResourcesRequest
+from semel.wire.messages.update_features import UpdateFeaturesRequest
 
 TOPIC, BROKER, BROKER_LOGGER, GROUP = 2, 4, 8, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
@@ -203,6 +204,7 @@ async def test_a_brokers_settings_change_while_it_runs_and_topics_follow(ask, br
     }
     assert await values(BROKER, "") == {
         "log.retention.ms": ("11", DYNAMIC_DEFAULT),
+        "min.insync.replicas": ("1", DYNAMIC_DEFAULT),
         "max.connections": ("9", DYNAMIC_DEFAULT),
     }
     assert await values(TOPIC, "t", "retention.ms") == {"retention.ms": ("12", DYNAMIC_BROKER)}
@@ -211,15 +213,96 @@ async def test_a_brokers_settings_change_while_it_runs_and_topics_follow(ask, br
 @pytest.mark.parametrize(
     ("name", "value", "code", "says"),
     [
-        ("listeners", "PLAINTEXT://:1", 42, "Cannot update these configs dynamically: listeners"),
+        ("listeners", "PLAINTEXT://:1", 42, "Cannot update these configs dynamically: [listeners]"),
+        ("log.dirs", "/x", 42, "Cannot update these configs dynamically: [log.dirs]"),
+        ("ssl.keystore.password", "x", 42, "Cannot update these configs dynamically: [ssl.key"),
         ("no.such.setting", "1", 40, "Unknown broker config name"),
-        ("log.retention.ms", "-2", 40, "Value must be at least -1"),
+        ("log.retention.ms", "-2", 42, "Value must be at least -1"),
+        ("num.io.threads", "many", 42, "Not a number of type INT"),
     ],
 )
 async def test_a_brokers_fixed_or_unknown_settings_do_not_change(ask, name, value, code, says):
     told, message = await altered(ask, change(BROKER, "1", (name, SET, value)), 1)
     assert told == code
     assert says in message
+
+
+async def test_what_kafka_knows_and_we_ignore_is_taken_kept_and_told(
+    ask, values, start_broker, broker, connect
+):
+    name = "sasl.kerberos.min.time.before.relogin"
+    assert await values(BROKER, "1", name) == {}
+    assert await altered(ask, change(BROKER, "1", (name, SET, "58000")), 1) == (0, None)
+    assert await values(BROKER, "1", name) == {name: ("58000", DYNAMIC_BROKER)}
+    told, message = await altered(ask, change(BROKER, "", (name, SET, "58000")), 1)
+    assert told == 42
+    assert "at default cluster level, broker id must be specified" in message
+    everywhere = change(BROKER, "", ("leader.replication.throttled.rate", SET, "7"))
+    assert await altered(ask, everywhere, 1) == (0, None)
+    await broker.stop()
+    again = await start_broker(broker.data)
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=BROKER, resource_name="1"
+    )
+    response = await (await connect(again))(DescribeConfigsRequest(resources=[resource]), 4)
+    kept = {one.name: one.value for one in response.results[0].configs}
+    assert (kept[name], kept["leader.replication.throttled.rate"]) == ("58000", "7")
+
+
+async def test_replicas_in_sync_are_set_for_the_whole_cluster_and_told_of_every_topic(
+    ask, broker, values
+):
+    """As in a Kafka with eligible leader replicas (KIP-966)."""
+    broker.catalog.create_topic("t", 1)
+    name = "min.insync.replicas"
+    assert await values(TOPIC, "t", name) == {name: ("1", DYNAMIC_DEFAULT)}
+    assert await values(BROKER, "1", name) == {name: ("1", DYNAMIC_DEFAULT)}
+    assert await altered(ask, change(BROKER, "", (name, SET, "2")), 1) == (0, None)
+    assert await values(TOPIC, "t", name) == {name: ("2", DYNAMIC_DEFAULT)}
+    removal = f"Cluster-level {name} cannot be removed while ELR is enabled."
+    assert await altered(ask, change(BROKER, "", (name, DELETE, None)), 1) == (40, removal)
+    assert await altered(ask, replace(BROKER, ""), 2) == (40, removal)
+    alone = f"Broker-level {name} cannot be altered while ELR is enabled."
+    assert await altered(ask, change(BROKER, "1", (name, SET, "1")), 1) == (40, alone)
+    assert await altered(ask, change(BROKER, "1", (name, DELETE, None)), 1) == (40, alone)
+    assert await altered(ask, replace(BROKER, "1", min_insync_replicas="1"), 2) == (40, alone)
+    assert await altered(ask, change(TOPIC, "t", (name, SET, "3")), 1) == (0, None)
+    assert await values(TOPIC, "t", name) == {name: ("3", DYNAMIC_TOPIC)}
+
+
+async def test_the_feature_of_eligible_leader_replicas_raises_replicas_in_sync_to_the_cluster(
+    ask, broker, values
+):
+    Update = UpdateFeaturesRequest.FeatureUpdateKey
+    name, feature = "min.insync.replicas", "eligible.leader.replicas.version"
+
+    async def finalize(level, upgrade_type):
+        update = Update(feature=feature, max_version_level=level, upgrade_type=upgrade_type)
+        assert (await ask(UpdateFeaturesRequest(feature_updates=[update]), 2)).error_code == 0
+
+    await finalize(0, 2)
+    assert await altered(ask, change(BROKER, "", (name, DELETE, None)), 1) == (0, None)
+    assert await altered(ask, change(BROKER, "1", (name, SET, "2")), 1) == (0, None)
+    assert await values(BROKER, "1", name) == {name: ("2", DYNAMIC_BROKER)}
+    await finalize(1, 1)
+    assert await values(BROKER, "1", name) == {name: ("2", DYNAMIC_DEFAULT)}
+    assert broker.catalog.configs == {("broker", ""): {name: "2"}}
+
+
+async def test_a_broker_tells_the_address_that_clients_are_told(start_broker, connect, tmp_path):
+    async def told(broker):
+        resource = DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=BROKER, resource_name="1", configuration_keys=["advertised.listeners"]
+        )
+        response = await (await connect(broker))(DescribeConfigsRequest(resources=[resource]), 4)
+        [one] = response.results[0].configs
+        return one.value, one.config_source
+
+    silent = await start_broker(tmp_path / "one")
+    assert await told(silent) == (f"PLAINTEXT://127.0.0.1:{silent.port}", STATIC)
+    given = "PLAINTEXT://kafka.example:9092"
+    spoken = await start_broker(tmp_path / "two", advertised_listeners=given)
+    assert await told(spoken) == (given, STATIC)
 
 
 async def test_a_group_has_settings_of_its_own(ask, values):

@@ -9,6 +9,7 @@ from semel.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from semel.wire.messages.fetch import FetchRequest
 from semel.wire.messages.offset_fetch import OffsetFetchRequest
 from semel.wire.messages.produce import ProduceRequest
+from semel.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from semel.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 from semel.wire.schema import Struct
 
@@ -137,3 +138,8 @@ def test_failed_markers_are_answered_per_producer_and_partition():
     assert result.producer_id == 9
     assert result.topics[0].partitions[0].partition_index == 7
     assert result.topics[0].partitions[0].error_code == CODE
+
+
+def test_a_failure_does_not_send_a_secret_back():
+    response = failure(SaslAuthenticateRequest(auth_bytes=b"password"), 2, CODE, "no")
+    assert (response.error_code, response.auth_bytes) == (CODE, b"")

@@ -37,6 +37,12 @@ def test_a_toml_file_may_group_settings_in_tables(tmp_path):
     [
         ("log.retenton.ms", "1", "Unknown setting name: log.retenton.ms (did you mean log.reten"),
         ("nothing.like.it.at.all", "1", "Unknown setting name: nothing.like.it.at.all"),
+        (
+            "num.io.threads",
+            "8",
+            "num.io.threads is a setting of Apache Kafka's, not of this broker",
+        ),
+        ("authorizer.class.name", "x", "authorizer.class.name is a setting of Apache Kafka's"),
         ("num.partitions", "0", "Invalid value 0 for configuration num.partitions: Value must be"),
         ("num.partitions", "many", "Invalid value many for configuration num.partitions: Not a n"),
         ("num.partitions", str(2**31), "Not a number of type INT"),
@@ -56,7 +62,12 @@ def test_a_bad_setting_is_told_with_what_is_allowed(name, value, says):
 
 
 def test_other_variables_of_ours_are_not_taken_for_settings():
-    others = {"SEMEL_BOOTSTRAP": "b:1", "SEMEL_CACHE": "/c", "SEMEL_SEEDS": "9", "PATH": "/bin"}
+    others = {
+        "SEMEL_BOOTSTRAP_SERVERS": "b:1",
+        "SEMEL_CACHE": "/c",
+        "SEMEL_SEEDS": "9",
+        "PATH": "/bin",
+    }
     assert from_environment(others | {"SEMEL_BROKER_NODE_ID": "7"}) == {"node.id": "7"}
 
 

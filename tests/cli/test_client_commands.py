@@ -97,7 +97,7 @@ def test_a_hanging_transaction_is_found_only_if_nobody_will_end_it(semel: Run) -
         (["groups", "reset", "g"], Exit.USAGE, "give --to PLACE or --by NUMBER, one of the two"),
         (["cluster", "configs", "--broker", "9"], Exit.FAILED, "there is no broker 9 in this clu"),
         (["topics", "list", "-b", "127.0.0.1:1", "-X", "default.api.timeout.ms=200"],
-         Exit.UNREACHABLE, "(`semel serve` starts a broker; -b or SEMEL_BOOTSTRAP says where"),
+         Exit.UNREACHABLE, "(`semel serve` starts a broker; -b or SEMEL_BOOTSTRAP_SERVERS"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_and_its_exit_code(

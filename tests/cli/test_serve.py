@@ -196,7 +196,7 @@ def test_what_cannot_be_a_data_directory_ends_it_with_a_sentence(serve, tmp_path
 
 
 def test_variables_of_the_other_commands_do_not_disturb_it(serve, tmp_path):
-    names = {"SEMEL_BOOTSTRAP": "localhost:1", "SEMEL_CACHE": str(tmp_path / "cache")}
+    names = {"SEMEL_BOOTSTRAP_SERVERS": "localhost:1", "SEMEL_CACHE": str(tmp_path / "cache")}
     served = serve("--data", str(tmp_path / "data"), "--port", "0", environment=os.environ | names)
     assert served.address is not None
 

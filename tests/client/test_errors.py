@@ -21,7 +21,7 @@ def an(kind: type[SemelError]) -> SemelError:
     if kind is TruncatedError:
         return TruncatedError(PLACE, 9, 4)
     if kind is DeserializationError:
-        return DeserializationError("value", RECORD, ValueError("no number"))
+        return DeserializationError("the value cannot be read", RECORD)
     return kind("what happened", ErrorCode.PRODUCER_FENCED)
 
 

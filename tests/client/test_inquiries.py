@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from semel.client import Consumer, Producer, TopicPartition, UsageError
+from semel.client import Consumer, Producer, RetriableError, TopicPartition, UsageError
 
 MakeTopic = Callable[..., Awaitable[str]]
 
@@ -124,8 +124,11 @@ async def test_a_producer_counts_what_it_does(
     assert found["records_buffered"] == found["bytes_buffered"] == 0
     assert found["transactions_committed"] == found["commit_latency_ms"]["count"] == 1
     assert found["transactions_aborted"] == 2
-    assert found["errors"] == {"MESSAGE_TOO_LARGE": 1}
-    assert found["request_latency_ms"]["count"] == 2
+    # Apache Kafka may answer CreateTopics before it leads the new partition.
+    errors = dict(found["errors"])
+    early = errors.pop("NOT_LEADER_OR_FOLLOWER", 0)
+    assert errors == {"MESSAGE_TOO_LARGE": 1}
+    assert found["request_latency_ms"]["count"] == 2 + early
     assert 0 < found["request_latency_ms"]["mean_ms"] <= found["request_latency_ms"]["max_ms"]
     assert found["connections"] >= 1
     assert found["uptime_s"] > 0
@@ -142,7 +145,7 @@ async def test_a_consumer_counts_what_it_does(
         while read < 10:
             read += len(await consumer.poll(5_000))
         await consumer.commit()
-        with pytest.raises(Exception, match="not committed"):
+        with pytest.raises(RetriableError):
             await consumer.commit({TopicPartition(f"no-{topic}", 0): 1}, timeout_ms=1)
         found = consumer.metrics()
     assert found["records_received"] == 10

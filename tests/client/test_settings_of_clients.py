@@ -136,6 +136,9 @@ def test_kafka_python_s_keywords_make_a_client() -> None:
         ({"sasl.password": "p", "security.protocol": "ssl"}, "sasl_password: not used while"),
         ({"sasl.jaas.config": "nobody", "security.protocol": "SASL_SSL"}, 'no username="…"'),
         ({"ssl.endpoint.identification.algorithm": "ldap"}, "should be https, or none"),
+        ({"security.protocol": "SASL_SSL"}, "sasl_mechanism PLAIN needs a sasl_username"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, "a sasl_oauth_token"),
+        ({"security.protocol": "SSL", "ssl_keyfile": "k"}, "need an ssl_certfile"),
         ({"bootstrap.servers": "nowhere"}, "'nowhere' should be host:port"),
         ({"bootstrap.servers": "h:70000"}, "should be host:port"),
         ({"bootstrap.servers": ""}, "bootstrap_servers is empty"),
@@ -163,7 +166,8 @@ def test_a_producer_has_no_group_and_says_so() -> None:
 
 def test_secrets_are_not_printed() -> None:
     given = {"sasl_password": "hunter2", "sasl_oauth_token": "tok", "ssl_password": "hush"}
-    found = Admin("a:1", security_protocol="SASL_SSL", **given).settings
+    others = {"sasl_username": "me", "ssl_certfile": "me.pem", "security_protocol": "SASL_SSL"}
+    found = Admin("a:1", **given, **others).settings
     assert not [secret for secret in given.values() if secret in repr(found)]
 
 

@@ -1,5 +1,6 @@
 """The site for tests: its generator, and a build of it."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,29 @@ from types import ModuleType
 from tests.support.markdown import ROOT
 
 DOCS = ROOT / "docs"
+# `make docs` has an environment of its own, without these: here they are hidden from the build.
+HIDDEN = ("numba", "numpy", "pandas", "py4j", "pyarrow", "pyspark")
+_HIDE = f"""
+import importlib.metadata
+import sys
+
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {HIDDEN!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+        return None
+
+
+def version(name, known=importlib.metadata.version):
+    if name in {HIDDEN!r}:
+        raise importlib.metadata.PackageNotFoundError(name)
+    return known(name)
+
+
+sys.meta_path.insert(0, Hidden())
+importlib.metadata.version = version
+"""
 
 
 @cache
@@ -38,9 +62,12 @@ def build(where: Path) -> Path:
     for path in (*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*")):
         if path.is_file():
             shutil.copy(path, where / path.relative_to(ROOT))
+    (where / "hidden").mkdir()
+    (where / "hidden" / "sitecustomize.py").write_text(_HIDE)
+    path = os.pathsep.join([str(where / "hidden"), str(ROOT / "src")])
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", source, built],
-        capture_output=True, text=True, check=False,
+        capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": path},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return built

@@ -104,18 +104,20 @@ def test_the_guide_to_the_broker_lists_every_metric() -> None:
 
 
 def test_the_guide_to_spark_lists_every_option() -> None:
+    from semel.spark.sink.keywords import SinkKeywords
+    from semel.spark.source.keywords import SourceKeywords
+
     guide = (DOCS / "guides" / "spark.md").read_text()
-    options = (SOURCE / "spark" / "source" / "options.py").read_text()
-    known = set(re.findall(r'"(\w+)"', options.split("_KNOWN = {")[1].split("}")[0])) - {"path"}
-    listed = {word.lower() for word in re.findall(r"`(\w+)`", guide)}
-    assert not known - listed
-    for name in ("spark/pipeline.py", "spark/sink/committer.py"):
-        body = re.search(
-            r"@dataclass\nclass \w+:.*?(?=\n    def )", (SOURCE / name).read_text(), re.S
-        )
-        assert body is not None
-        own = set(re.findall(r"^    (\w+): ", body[0], re.MULTILINE)) - {"at"}
-        assert not {field for field in own if f"`{field}`" not in guide and field not in guide}
+    listed = set(re.findall(r"`(\w+)`", guide))
+    pipeline = re.search(
+        r"@dataclass\nclass Pipeline:.*?(?=\n    def )",
+        (SOURCE / "spark/pipeline.py").read_text(),
+        re.DOTALL,
+    )
+    assert pipeline is not None
+    fields = set(re.findall(r"^    (\w+): ", pipeline[0], re.MULTILINE))
+    options = SinkKeywords.__annotations__.keys() | SourceKeywords.__annotations__.keys()
+    assert not (options | fields) - listed
 
 
 def test_the_texts_of_troubleshooting_are_those_of_the_program() -> None:

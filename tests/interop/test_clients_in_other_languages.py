@@ -18,6 +18,11 @@ def client(request: pytest.FixtureRequest) -> Client:
     return chosen
 
 
+def test_franz_go_takes_us_for_a_kafka_4(semel: SemelProcess, franz: Client) -> None:
+    """As kcl does: by the APIs and versions that we tell of. It took us for 0.9 once."""
+    franz("version", semel.bootstrap)
+
+
 @pytest.mark.parametrize("codec", CODECS)
 def test_records_come_back_as_they_were_sent(
     semel: SemelProcess, topic: Callable[..., str], client: Client, codec: str

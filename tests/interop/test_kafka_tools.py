@@ -244,3 +244,79 @@ def test_dump_log_segments_decodes_our_transaction_log(
     ours = [line for line in printed.splitlines() if transactional_id in line]
     states = [json.loads(line.split("payload: ")[1])["data"]["transactionStatus"] for line in ours]
     assert states == [0, 1, 2, 4]  # Empty, Ongoing, PrepareCommit, CompleteCommit
+
+
+# What a single node without authentication has little to say to
+
+
+def test_leader_election_command_finds_every_leader_in_place(tool: Tool, topic: MakeTopic) -> None:
+    name = topic(2)
+    where = ("--topic", name, "--partition", "0")
+    for kind in ("PREFERRED", "UNCLEAN"):
+        printed = tool("LeaderElectionCommand", "--election-type", kind, *where)
+        assert f"Valid replica already elected for partitions {name}-0" in printed
+    assert (
+        tool("LeaderElectionCommand", "--election-type", "PREFERRED", "--all-topic-partitions")
+        == ""
+    )
+
+
+def test_reassign_partitions_command_plans_executes_throttles_and_verifies(
+    semel: SemelProcess, tool: Tool, topic: MakeTopic, tmp_path: Path
+) -> None:
+    name, command = topic(2), "reassign.ReassignPartitionsCommand"
+    assert "No partition reassignments found." in tool(command, "--list")
+    wanted, plan = tmp_path / "topics.json", tmp_path / "plan.json"
+    wanted.write_text(json.dumps({"topics": [{"topic": name}], "version": 1}))
+    printed = tool(
+        command, "--generate", "--topics-to-move-json-file", str(wanted), "--broker-list", "1"
+    )
+    proposed = printed.strip().splitlines()[-1]
+    assert len(json.loads(proposed)["partitions"]) == 2
+    here = json.dumps(json.loads(proposed)).replace('"any"', f'"{semel.data}"')
+    plan.write_text(here)  # a directory makes it ask for AlterReplicaLogDirs, too
+    given = ("--reassignment-json-file", str(plan))
+    printed = tool(command, "--execute", "--throttle", "1000000", *given)
+    assert "Successfully started partition reassignments" in printed
+    printed = tool(command, "--verify", *given)
+    assert f"Reassignment of partition {name}-1 is completed." in printed
+    assert "Clearing broker-level throttles on broker 1" in printed
+
+
+def test_config_command_finds_no_quotas_and_no_credentials_and_sets_none(
+    semel: SemelProcess, tool: Tool
+) -> None:
+    users = ("--entity-type", "users")
+    assert tool("kafka.admin.ConfigCommand", "--describe", *users) == ""
+    for added in ("producer_byte_rate=1024", "SCRAM-SHA-256=[password=secret]"):
+        done = kafka_tool(
+            "kafka.admin.ConfigCommand", "--bootstrap-server", semel.bootstrap, "--alter", *users,
+            "--entity-name", "u", "--add-config", added, check=False,
+        )  # fmt: skip
+        assert "UnsupportedVersionException: This broker has no" in done.stderr
+
+
+def test_config_command_alters_a_broker_setting_that_changes_nothing_here(tool: Tool) -> None:
+    entity = ("--entity-type", "brokers", "--entity-name", "1")
+    name = "sasl.kerberos.min.time.before.relogin"
+    tool("kafka.admin.ConfigCommand", "--alter", *entity, "--add-config", f"{name}=58000")
+    assert f"{name}=58000" in tool("kafka.admin.ConfigCommand", "--describe", *entity)
+    tool("kafka.admin.ConfigCommand", "--alter", *entity, "--delete-config", name)
+    assert name not in tool("kafka.admin.ConfigCommand", "--describe", *entity)
+
+
+def test_acl_command_hears_that_there_is_no_authorizer(semel: SemelProcess) -> None:
+    where = ("--bootstrap-server", semel.bootstrap)
+    done = kafka_tool(TOOLS + "AclCommand", *where, "--list", check=False)
+    assert "SecurityDisabledException: No Authorizer is configured" in done.stdout
+
+
+def test_delegation_token_command_hears_that_nobody_proved_who_they_are(
+    semel: SemelProcess, tmp_path: Path
+) -> None:
+    (tmp_path / "empty.properties").touch()
+    where = ("--bootstrap-server", semel.bootstrap)
+    given = ("--command-config", str(tmp_path / "empty.properties"))
+    for asked in (("--describe",), ("--create", "--max-life-time-period", "-1")):
+        done = kafka_tool(TOOLS + "DelegationTokenCommand", *where, *given, *asked, check=False)
+        assert "UnsupportedByAuthenticationException" in done.stderr

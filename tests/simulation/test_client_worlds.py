@@ -2,7 +2,8 @@
 
 What the client believes must be what the log says: a commit that was confirmed is there whole and
 once, an abort left nothing, and where the client does not know, it is all or nothing. Among the
-clients are zombies: rivals with the same transactional id that come back.
+clients are zombies: rivals with the same transactional id that come back. Callers send what cannot
+be encoded now and then (`test_careless_callers` has all their other mistakes).
 """
 
 import os
@@ -145,9 +146,23 @@ class Client:
             self._end(commit=False)
 
     def _send(self, partition: TopicPartition) -> None:
-        self.manager.add_partition(partition)
-        value = self.world.fresh_value()
+        """Some callers send what cannot be encoded, and go on when they are told."""
         queue = self.accumulator.queue_of(partition)
+        if self.world.dice.random() < 0.2:
+            with pytest.raises(TypeError):
+                self.accumulator.append(
+                    queue,
+                    None,
+                    "text",
+                    0,
+                    (),
+                    40,
+                    self.world.now,  # type: ignore[arg-type]
+                )
+            self.world.mistakes += 1
+            return
+        self.manager.add_partition(partition, self.world.now)
+        value = self.world.fresh_value()
         self.accumulator.append(queue, None, b"%d" % value, 0, (), 40, self.world.now)
         self.current.values.setdefault(partition, []).append(value)
 
@@ -156,7 +171,9 @@ class Client:
         if self.current.offset is None:
             self.current.offset = self.world.fresh_value()
             offsets = {READ: OffsetAndMetadata(self.current.offset)}
-            self.current.taking = self.manager.send_offsets(offsets, GroupMetadata("g"))
+            self.current.taking = self.manager.send_offsets(
+                offsets, GroupMetadata("g"), self.world.now
+            )
 
     def _end(self, commit: bool) -> None:
         if self.current.taking is not None and not self.current.taking.settled and commit:
@@ -249,6 +266,7 @@ class World:
         self.version = self.dice.choice([1, 2])
         self.loss = self.dice.choice([0.0, 0.05, 0.3])
         self.now = 1_000
+        self.mistakes = 0
         self.partitions = {partition: Partition() for partition in PARTITIONS}
         self.group = Group()
         self._ids = iter(range(10**9))
@@ -525,13 +543,14 @@ def test_what_the_client_believes_is_what_the_log_says(seed: int) -> None:
 
 def test_the_worlds_are_eventful() -> None:
     outcomes: dict[str, int] = {}
-    offsets = 0
+    offsets = mistakes = 0
     for seed in range(40):
         world = World(seed)
         for _ in range(STEPS):
             world.step()
         world.settle()
         offsets += len(world.group.committed)
+        mistakes += world.mistakes
         for client in world.clients:
             for transaction in client.transactions:
                 outcomes[transaction.outcome] = outcomes.get(transaction.outcome, 0) + 1
@@ -539,3 +558,4 @@ def test_the_worlds_are_eventful() -> None:
     assert outcomes["aborted"] > 30
     assert outcomes["unknown"] > 3
     assert offsets > 30
+    assert mistakes > 100

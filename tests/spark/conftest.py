@@ -227,8 +227,12 @@ class Job:
         self.checkpoint = directory / "checkpoint"
 
     def sink(self, **settings):
+        """`at` is called at every place in a batch's life, so that a test can strike there."""
         settings = {"topic": self.topic, "application": self.application, **settings}
-        return ExactlyOnceSink(self.kafka.bootstrap, **settings)
+        at = settings.pop("at", None)
+        sink = ExactlyOnceSink(self.kafka.bootstrap, **settings)
+        sink.committer.at = at or sink.committer.at
+        return sink
 
     def run(self, rows=None, checkpoint=None, mode="append", sink=None, **settings):
         sink = sink or self.sink(**settings)
@@ -336,7 +340,7 @@ def new_plan(lines, tmp_path):
             "checkpoint": str(tmp_path / "checkpoint"),
             "scratch": str(tmp_path / "scratch"),
             # The smallest batches there are: a strike finds some of the rows written.
-            "sink": {"batch_bytes": 1},
+            "sink": {"batch_size": 1},
         }
 
     return make

@@ -36,9 +36,9 @@ def main() -> None:
         plan["bootstrap"],
         topic=plan["topic"],
         application=plan["application"],
-        at=at,
         **plan.get("sink", {}),
     )
+    sink.committer.at = at
     lines = spark.readStream.schema("value string").option("maxFilesPerTrigger", 1)
     rows = lines.text(plan["input"]).selectExpr("value AS key", "value")
     if "tasks" in plan:

@@ -32,7 +32,8 @@ def test_a_broker_killed_and_restarted_is_ridden_out(mortal, world, lines, spark
             mortal.kill()
             mortal.start()
 
-    sink = ExactlyOnceSink(mortal.bootstrap, topic, f"app-{topic}", at=kill, batch_bytes=1)
+    sink = ExactlyOnceSink(mortal.bootstrap, topic, application=f"app-{topic}", batch_size=1)
+    sink.committer.at = kill
     where = str(tmp_path / "checkpoint")
     start(lines.stream(spark), sink, where, availableNow=True).awaitTermination()
     assert killed

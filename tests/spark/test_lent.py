@@ -3,9 +3,11 @@
 import pytest
 
 from semel.client.machines.ledger import LedgerEntry
-from semel.spark.kafka.client import BlockingCluster, KafkaError
+from semel.errors import FencedError, RefusedError, SemelError
+from semel.spark.kafka.client import BlockingCluster, is_an_answer
 from semel.spark.kafka.ledger import SparkLedger
-from semel.spark.kafka.transactions import CommitOutcome, Fenced, Lender, Refused
+from semel.spark.kafka.settings import SparkSettings
+from semel.spark.kafka.transactions import CommitOutcome, Lender
 from semel.spark.query_batch import QueryBatch
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -13,7 +15,7 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 @pytest.fixture
 def cluster(kafka):
-    found = BlockingCluster(kafka.bootstrap)
+    found = BlockingCluster(SparkSettings.of(kafka.bootstrap))
     yield found
     found.close()
 
@@ -28,8 +30,7 @@ def lender(request, kafka, cluster):
 
 def twin(lender):
     """Somebody who still holds what was lent before."""
-    host, port = lender.cluster.bootstrap[0]
-    other = Lender(BlockingCluster(f"{host}:{port}"), lender.transactional_id, 60_000)
+    other = Lender(BlockingCluster(lender.cluster.settings), lender.transactional_id, 60_000)
     other.protocol, other.producer_id, other.epoch = (
         lender.protocol,
         lender.producer_id,
@@ -58,8 +59,9 @@ def test_what_is_aborted_is_not_seen_and_its_borrower_is_too_late(kafka, lender)
     zombie = twin(lender)
     lender.abort()
     kafka.wait_until_stable(topic)
-    with pytest.raises(KafkaError):
+    with pytest.raises(SemelError) as refused:
         zombie.write(topic, 0, b"k", b"zombie")
+    assert is_an_answer(refused.value)
     assert kafka.values(topic) == {}
 
 
@@ -71,8 +73,9 @@ def test_a_borrower_of_a_committed_transaction_cannot_write_into_the_next(kafka,
     lender.commit()
     kafka.wait_until_stable(topic)
     lender.lend()
-    with pytest.raises(KafkaError):
+    with pytest.raises(SemelError) as refused:
         zombie.write(topic, 0, b"k", b"zombie")
+    assert is_an_answer(refused.value)
     lender.write(topic, 0, b"k", b"second")
     lender.commit()
     assert kafka.values(topic) == {"first": 1, "second": 1}
@@ -107,7 +110,7 @@ def test_an_owner_that_was_taken_over_is_told_so(kafka, lender):
     newcomer = twin(lender)
     newcomer.fence()
     assert lender.commit() is CommitOutcome.IN_DOUBT
-    with pytest.raises(Fenced, match="another driver has taken over"):
+    with pytest.raises(FencedError, match="another driver has taken over"):
         lender.recover()
     newcomer.lend()
     newcomer.write(topic, 0, b"k", b"newcomer")
@@ -133,7 +136,7 @@ def test_a_group_with_live_members_is_refused_with_that_reason(kafka, lender, pr
     lender.refuse_live_group(f"busy-{topic}")
     with (
         kafka.member(topic, f"busy-{topic}", protocol),
-        pytest.raises(Refused, match="has 1 live members"),
+        pytest.raises(RefusedError, match="has 1 live members"),
     ):
         lender.refuse_live_group(f"busy-{topic}")
 
@@ -184,7 +187,7 @@ def test_an_application_that_the_client_recorded_is_not_a_querys(kafka, cluster,
     entry = LedgerEntry(ledger.application, 7, {"query": "q", "start": [], "end": []})
     others.produce(ledger.topic, entry.encode(), key=entry.key)
     others.flush()
-    with pytest.raises(Refused, match="by client, not by spark"):
+    with pytest.raises(RefusedError, match="by client, not by spark"):
         ledger.read()
 
 

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 from tests.support.line import ANSWER, HELD, REQUEST
 
+from semel.client.errors import error_for
 from semel.spark import start
-from semel.spark.kafka.client import KafkaError
 from semel.wire.errors import ErrorCode
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
@@ -42,7 +42,7 @@ def test_every_request_and_every_answer_may_be_lost(
     producer.flush()
     stream = spark.readStream.format("semel").option("kafka.bootstrap.servers", line.bootstrap)
     stream = stream.option("subscribe", source).option("startingOffsets", "earliest")
-    sink = job.sink(group=f"group-{source}")
+    sink = job.sink(group_id=f"group-{source}")
     sink.committer._lender.protocol = protocol
     for api_key in CONVERSATION[protocol]:
         line.lose(api_key, REQUEST)
@@ -88,7 +88,7 @@ def test_a_zombie_s_request_that_arrives_in_the_next_attempt_is_refused(
             return
         if not late:
             late.append("held")
-            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "this attempt fails on purpose")
+            raise error_for(ErrorCode.INVALID_TXN_STATE, "this attempt fails on purpose")
         # The next attempt's rows are written, its transaction is open.
         late.append(errors_of(line.deliver()))
 

@@ -51,7 +51,7 @@ def test_leaders_and_coordinators_may_move_to_other_brokers_under_a_batch(broker
             moves.append(place)
             brokers.nodes[coordinator_of(sink)].kill()
 
-    sink = job.sink(topic=topic, at=strike, batch_bytes=1)
+    sink = job.sink(topic=topic, at=strike, batch_size=1)
     job.run(sink=sink)
     assert [place for place in moves if isinstance(place, tuple)] == [
         ("grant", 1),

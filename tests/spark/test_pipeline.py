@@ -27,7 +27,7 @@ def test_sql_between_two_topics_reports_its_progress(kafka, spark, words, tmp_pa
     seen = []
     Pipeline(
         application=f"shout-{output}",
-        bootstrap=kafka.bootstrap,
+        bootstrap_servers=kafka.bootstrap,
         source=topic,
         transform="SELECT key, upper(value) AS value FROM source WHERE value != 'word-3'",
         sink=output,
@@ -79,7 +79,7 @@ def test_stateful_transforms_have_their_effect_once(
     output = kafka.topic(1)
     pipeline = Pipeline(
         application=f"stateful-{output}",
-        bootstrap=kafka.bootstrap,
+        bootstrap_servers=kafka.bootstrap,
         source={"a": topic, "b": topic} if transform is JOINED else [topic],
         transform=transform,
         sink=output,

@@ -3,7 +3,8 @@
 import pytest
 
 from semel.client.machines.ledger import LedgerEntry, LedgerRefusal
-from semel.spark.query_batch import BatchVerdict, QueryBatch, StaleCheckpoint, judge
+from semel.errors import StaleCheckpointError
+from semel.spark.query_batch import BatchVerdict, QueryBatch, judge
 
 FIRST = QueryBatch("q", 0, (None,), ({"t": {"0": 5}},))
 SECOND = QueryBatch("q", 1, ({"t": {"0": 5}},), ({"t": {"0": 9}},))
@@ -38,7 +39,7 @@ def test_the_spelling_of_offsets_does_not_matter_after_a_round_trip():
     ],
 )
 def test_anything_else_is_refused_and_both_are_named(batch):
-    with pytest.raises(StaleCheckpoint) as refusal:
+    with pytest.raises(StaleCheckpointError) as refusal:
         judge("app", SECOND, batch)
     assert str(SECOND) in str(refusal.value)
     assert str(batch) in str(refusal.value)
@@ -64,9 +65,9 @@ def test_a_query_that_starts_from_the_ledger_runs_where_the_ledger_ends():
 
 
 def test_a_query_that_starts_from_the_ledger_is_refused_when_another_got_there_first():
-    with pytest.raises(StaleCheckpoint, match="got there first"):
+    with pytest.raises(StaleCheckpointError, match="got there first"):
         judge("app", COMMITTED, from_ledger(7))
-    with pytest.raises(StaleCheckpoint, match="no entry"):
+    with pytest.raises(StaleCheckpointError, match="no entry"):
         judge("app", None, from_ledger(7))
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import ssl
 import subprocess
 import sys
 from collections import Counter
@@ -17,8 +18,9 @@ from confluent_kafka.admin import (
 from tests.support.brokers.apache_kafka import ApacheKafka
 from tests.support.brokers.ports import free_port
 
+from semel.errors import UsageError
 from semel.spark import ExactlyOnceSink
-from semel.spark.kafka.client import BlockingSecurity
+from semel.spark.kafka.settings import SparkSettings
 from semel.spark.kafka.transactions import Lent
 from semel.spark.sink.writer import TaskWriter
 from semel.wire.compression import Compression
@@ -33,43 +35,52 @@ SETTINGS = {
     "sasl.mechanism": "SCRAM-SHA-512",
     "sasl.username": "alice",
     "sasl.password": PASSWORD,
+    "ssl.certificate.location": "/where/the/certificate/is",
     "ssl.key.location": "/where/the/key/is",
 }
 
 
 def test_nothing_that_is_printed_shows_a_secret():
-    sink = ExactlyOnceSink("localhost:9092", "t", "app", settings=SETTINGS)
+    sink = ExactlyOnceSink("localhost:9092", "t", application="app", settings=SETTINGS)
     lent = Lent("semel-app", 7, 0, 2, token="the-token")
-    security = BlockingSecurity.of(SETTINGS)
-    task = TaskWriter(lent, "localhost:9092", security, "h", 1, "t", Compression.NONE)
-    printed = f"{sink!r} {sink.committer!r} {vars(sink)!r} {task!r} {security} {lent}"
+    settings = SparkSettings.of("localhost:9092", SETTINGS)
+    task = TaskWriter(lent, settings, "h", 1, "t", Compression.NONE)
+    printed = f"{sink!r} {sink.committer!r} {vars(sink)!r} {task!r} {settings} {lent}"
     for secret in (PASSWORD, "the-token", "/where/the/key/is"):
         assert secret not in printed
     assert "alice" in printed
-    assert pickle.loads(pickle.dumps(task)).security.password == PASSWORD
+    assert pickle.loads(pickle.dumps(task)).settings.sasl_password == PASSWORD
 
 
 def test_a_mechanism_that_is_not_there_is_refused_at_once_and_the_others_are_named():
-    with pytest.raises(ValueError, match="use one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
-        BlockingSecurity.of({**SETTINGS, "sasl.mechanism": "GSSAPI"})
+    with pytest.raises(UsageError, match="use one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
+        SparkSettings.of({**SETTINGS, "sasl.mechanism": "GSSAPI"})
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"security.protocol": "SASL-SSL"}, "security.protocol is PLAINTEXT or SSL"),
-        ({"ssl.truststore.location": "a.jks"}, "not understood here: ssl.truststore.location"),
+        (
+            {"security.protocol": "SASL-SSL"},
+            "security_protocol 'SASL-SSL': use one of PLAINTEXT, SSL",
+        ),
+        ({"ssl.truststore.type": "JKS"}, "certificates and keys are PEM files"),
+        ({"ssl.truststore.location": "a.jks"}, "ssl_cafile: not used while security_protocol is"),
+        (
+            {"security.protocol": "SSL", "ssl_context": ssl.create_default_context()},
+            "cannot travel to Spark's tasks",
+        ),
     ],
 )
 def test_a_setting_that_would_be_left_out_is_refused(settings, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        BlockingSecurity.of(settings)
+    with pytest.raises(UsageError, match=sentence):
+        SparkSettings.of(settings)
 
 
 def test_java_s_way_to_name_a_user_is_understood():
     jaas = f'{PLAIN} username="alice" password="{PASSWORD}";'
-    security = BlockingSecurity.of({"security.protocol": "SASL_SSL", "sasl.jaas.config": jaas})
-    assert (security.username, security.password) == ("alice", PASSWORD)
+    settings = SparkSettings.of({"security.protocol": "SASL_SSL", "sasl.jaas.config": jaas})
+    assert (settings.sasl_username, settings.sasl_password) == ("alice", PASSWORD)
 
 
 @pytest.fixture
@@ -131,7 +142,7 @@ def test_a_query_over_tls_and_sasl_tells_nobody_its_password(
         lines.add(100)
         given = {"sasl.mechanism": mechanism, "sasl.password": password}
         settings = {**SETTINGS, **given, "ssl.ca.location": certificate}
-        del settings["ssl.key.location"]
+        del settings["ssl.key.location"], settings["ssl.certificate.location"]
         done = run_driver(**{**plan, "sink": {"settings": settings}})
         assert password not in done.stdout
         return done
@@ -164,7 +175,8 @@ def test_a_pipeline_s_file_says_how_both_its_sides_reach_the_broker(guarded, wor
         producer.flush()
         settings = {"security.protocol": protocol, "ssl.ca.location": certificate, **settings}
         given = {
-            "application": sink, "bootstrap": addresses[protocol], "source": source, "sink": sink,
+            "application": sink, "bootstrap_servers": addresses[protocol],
+            "source": source, "sink": sink,
             "transform": "SELECT upper(value) AS value FROM source",
             "checkpoint": str(tmp_path / "checkpoint"),
         }  # fmt: skip

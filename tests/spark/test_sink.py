@@ -11,10 +11,14 @@ import pytest
 from pyspark.errors import PythonException
 from pyspark.errors.exceptions.captured import StreamingQueryException
 
+from semel.errors import BatchFailedError, RefusedError
 from semel.spark import write
-from semel.spark.kafka.transactions import Refused
 from semel.spark.query_batch import QueryBatch
-from semel.spark.sink.committer import BatchFailed, Committer, refuse_connect, refuse_speculation
+from semel.spark.sink.committer import (
+    Committer,
+    refuse_connect,
+    refuse_speculation,
+)
 from semel.spark.sink.streams import refuse_modes
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
@@ -31,7 +35,7 @@ def test_every_column_arrives_as_spark_s_own_sink_would_write_it(job):
         "CASE WHEN value = 'row-000015' THEN 2 END AS partition",
         f"TIMESTAMP '{moment.isoformat()}' AS timestamp",
     )
-    job.run(rows, compression="zstd")
+    job.run(rows, compression_type="zstd")
     messages = job.kafka.messages(job.topic)
     assert len(messages) == 20
     by_header = {dict(m.headers())["h"].decode(): m for m in messages}
@@ -233,7 +237,7 @@ def test_a_group_with_live_members_is_refused_before_anything_is_written(job):
         job.kafka.member(job.topic, group, "classic"),
         pytest.raises(StreamingQueryException, match="has 1 live members"),
     ):
-        job.run(group=group)
+        job.run(group_id=group)
     assert job.kafka.values(job.topic) == Counter()
 
 
@@ -249,7 +253,7 @@ def test_one_task_may_write_to_many_partitions(job, partitions):
 
 def test_source_offsets_of_other_sources_are_not_committed_anywhere(job):
     job.lines.add(5)
-    job.run(group=f"group-{job.topic}")
+    job.run(group_id=f"group-{job.topic}")
     assert job.kafka.values(job.topic) == Counter(job.lines.rows)
 
 
@@ -263,7 +267,7 @@ def test_a_timeout_that_the_broker_does_not_allow_is_refused_with_both_numbers(j
 
 def test_speculation_and_use_outside_a_query_are_refused(job, spark):
     rows = spark.range(1).selectExpr("cast(id AS string) AS value")
-    with pytest.raises(Refused, match="inside foreachBatch"):
+    with pytest.raises(RefusedError, match="inside foreachBatch"):
         job.sink()(rows, 0)
 
 
@@ -314,8 +318,8 @@ def test_a_row_without_a_topic_fails_the_whole_with_that_reason(kafka, spark):
     topic = kafka.topic(1)
     named = f"CASE WHEN id < 15000 THEN '{topic}' END AS topic"
     rows = spark.range(20_000, numPartitions=1).selectExpr("repeat(id, 20) AS value", named)
-    with pytest.raises(BatchFailed, match="a row without a topic"):
-        write(rows, kafka.bootstrap, name=f"odd-{topic}", batch_bytes=1, attempts=1)
+    with pytest.raises(BatchFailedError, match="a row without a topic"):
+        write(rows, kafka.bootstrap, name=f"odd-{topic}", batch_size=1, attempts=1)
     assert kafka.values(topic) == Counter()
 
 
@@ -331,7 +335,7 @@ def test_a_row_from_before_1970_fails_the_whole_with_that_reason(kafka, spark):
 def test_a_row_larger_than_the_topic_accepts_is_the_reason_given(kafka, spark):
     topic = kafka.topic(1)
     rows = spark.range(1).selectExpr("repeat('x', 3000000) AS value")
-    with pytest.raises(BatchFailed, match="MESSAGE_TOO_LARGE"):
+    with pytest.raises(BatchFailedError, match="MESSAGE_TOO_LARGE"):
         write(rows, kafka.bootstrap, topic, name=f"large-{topic}", attempts=1)
 
 
@@ -345,7 +349,7 @@ def test_a_dataframe_that_fails_half_way_is_not_seen_at_all(kafka, spark, tmp_pa
     rows = spark.range(5000, numPartitions=1).selectExpr("cast(id AS string) AS value")
     with pytest.raises(Exception, match=r"half way|failed 4 times"):
         write(rows.mapInArrow(fail_late, "value string"), kafka.bootstrap, topic,
-              name=f"load-{topic}", batch_bytes=1)  # fmt: skip
+              name=f"load-{topic}", batch_size=1)  # fmt: skip
     assert kafka.values(topic) == Counter()
     assert write(rows, kafka.bootstrap, topic, name=f"load-{topic}") == 5000
 
@@ -374,14 +378,14 @@ def test_a_commit_that_lands_during_the_takeover_is_seen(job):
 
 
 def test_what_cannot_be_exactly_once_is_refused_in_a_sentence():
-    with pytest.raises(Refused, match="Spark Connect"):
+    with pytest.raises(RefusedError, match="Spark Connect"):
         refuse_connect(object())
     settings = SimpleNamespace(get=lambda name, default: "true")
     context = SimpleNamespace(getConf=lambda: settings)
     frame = SimpleNamespace(sparkSession=SimpleNamespace(sparkContext=context))
-    with pytest.raises(Refused, match="speculation"):
+    with pytest.raises(RefusedError, match="speculation"):
         refuse_speculation(frame)
     for trigger in ("ContinuousTrigger(1000)", "RealTimeTrigger(300000)"):
         words = SimpleNamespace(toString=lambda trigger=trigger: trigger)
-        with pytest.raises(Refused, match="triggers have no micro-batches"):
+        with pytest.raises(RefusedError, match="triggers have no micro-batches"):
             refuse_modes(SimpleNamespace(trigger=lambda words=words: words))

@@ -69,7 +69,7 @@ def test_committed_rows_are_read_and_aborted_ones_are_not(fill, read, spark, top
     one = frame.where("cast(key AS string) = 'row-00007'").collect()[0]
     assert (one.topic, one.timestampType, bytes(one.value)) == (topic, 0, b"row-00007")
     assert [(h.key, bytes(h.value)) for h in one.headers] == [("h", b"row-00007")]
-    uncommitted = read(spark.read, isolation="read_uncommitted")
+    uncommitted = read(spark.read, isolationLevel="read_uncommitted")
     assert sum(values(uncommitted).values()) == 150
 
 
@@ -133,7 +133,7 @@ class Pipe:
 
     def run(self, **options):
         rows = self.read(self.spark.readStream, **options).selectExpr("key", "value")
-        sink = ExactlyOnceSink(self.kafka.bootstrap, self.output, self.application)
+        sink = ExactlyOnceSink(self.kafka.bootstrap, self.output, application=self.application)
         writer = rows.writeStream.foreachBatch(sink).trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(self.checkpoint)).start()
         query.awaitTermination()

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from semel.errors import UsageError
 from semel.spark.source.offsets import Range, limit_to, pack, ranges
 from semel.spark.source.options import SourceOptions
 from semel.spark.source.source import StreamReader, Work
@@ -69,20 +70,47 @@ def test_the_smaller_of_two_limits_counts(limits):
         ({"subscribe": "a"}, "kafka.bootstrap.servers"),
         (BASE, "one of subscribe"),
         ({**BASE, "subscribe": "a", "assign": '{"a":[0]}'}, "one of subscribe"),
-        ({**BASE, "subscribe": "a", "maxOfsetsPerTrigger": "5"}, "maxofsetspertrigger"),
+        (
+            {**BASE, "subscribe": "a", "maxOfsetsPerTrigger": "5"},
+            "maxofsetspertrigger; did you mean maxOffsetsPerTrigger",
+        ),
         ({**BASE, "subscribe": "a", "startingOffsets": "committed"}, "application name"),
-        ({**BASE, "subscribe": "a", "isolation": "dirty"}, "read_committed or"),
+        ({**BASE, "subscribe": "a", "isolationLevel": "dirty"}, "read_committed or"),
         ({**BASE, "subscribe": "a", "failOnDataLoss": "maybe"}, "true or false"),
         ({**BASE, "subscribe": "a", "maxOffsetsPerTrigger": "0"}, "nothing would ever be read"),
         ({**BASE, "subscribe": "a", "endingOffsets": "committed"}, "not committed"),
         ({**BASE, "subscribe": "a", "valueFormat": "json"}, "belong together"),
         ({**BASE, "subscribe": "a", "valueFormat": "xml", "valueSchema": "x"}, "json or avro"),
         ({**BASE, "subscribe": "a", "badValues": "skip"}, "fail or null"),
+        (
+            {**BASE, "subscribe": "a", "maxBytesPerTrigger": "much"},
+            "maxBytesPerTrigger is a number",
+        ),
+        ({**BASE, "subscribe": "a", "tasks": "-1"}, "option tasks is a number from 0 on, not '-1'"),
+        ({**BASE, "assign": "a-0"}, "assign is such as"),
+        ({**BASE, "subscribe": "a", "startingOffsetsByTimestamp": "7"}, "such as .*, not '7'"),
+        ({**BASE, "subscribe": "a", "kafka.isolation.level": "dirty"}, "read_committed or"),
+        ({**BASE, "subscribe": "a", "kafka.group.id": "g"}, "unknown setting 'group.id'"),
+        (
+            {
+                **BASE,
+                "subscribe": "a",
+                "kafka.sasl.mechanism": "OAUTHBEARER",
+                "kafka.security.protocol": "SASL_SSL",
+            },
+            "a token would be old",
+        ),
     ],
 )
 def test_options_that_make_no_sense_are_named(options, sentence):
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(UsageError, match=sentence):
         SourceOptions.of(options)
+
+
+def test_spark_s_own_name_of_the_isolation_level_is_understood():
+    given = {**BASE, "subscribe": "a", "kafka.isolation.level": "read_uncommitted"}
+    assert not SourceOptions.of(given).committed_only
+    assert SourceOptions.of({**BASE, "subscribe": "a"}).committed_only
 
 
 def test_secrets_are_never_printed():
@@ -90,7 +118,7 @@ def test_secrets_are_never_printed():
         {**BASE, "subscribe": "a", "kafka.security.protocol": "SASL_SSL",
          "kafka.sasl.username": "me", "kafka.sasl.password": "hunter2"}
     )  # fmt: skip
-    assert options.security.password == "hunter2"
+    assert options.settings.sasl_password == "hunter2"
     assert "hunter2" not in repr(options)
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as T
 
+from semel.errors import UsageError
 from semel.spark.source.avro import ddl_of
 from semel.spark.source.options import SourceOptions
 from semel.spark.source.values import BadValue, decoder_of
@@ -155,5 +156,5 @@ def test_a_bad_avro_value_is_null_or_an_error_at_its_place(value):
     ],
 )
 def test_avro_schemas_that_no_column_can_hold_are_refused(schema, sentence):
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(UsageError, match=sentence):
         ddl_of(schema)

@@ -54,7 +54,7 @@ def test_a_task_that_ends_after_it_has_written_makes_the_whole_batch_run_again(
         if point == "grant":
             granted.touch()
 
-    sink = feed(job.sink(batch_bytes=1, at=note_the_grant), strike)
+    sink = feed(job.sink(batch_size=1, at=note_the_grant), strike)
     job.run(sink=sink)
     assert struck.exists()
     assert sink.committer.retries == 1
@@ -97,7 +97,7 @@ def test_a_slow_task_is_waited_for(job, feed, tmp_path):
         if not slow:
             other_done.touch()
 
-    sink = feed(job.sink(batch_bytes=1), dawdle)
+    sink = feed(job.sink(batch_size=1), dawdle)
     job.run(job.lines.stream(job.spark).repartition(2), sink=sink)
     assert other_done.exists()
     assert sink.committer.retries == 0

@@ -38,7 +38,7 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def batch() -> Callable[..., bytearray]:
     return make_batch
 

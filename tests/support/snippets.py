@@ -84,7 +84,7 @@ def _bash(program: str, directory: Path, bootstrap: str) -> str:
         (tools / name).write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
         (tools / name).chmod(0o755)
     path = f"{tools}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "SEMEL_BOOTSTRAP": bootstrap}
+    environment = {**os.environ, "PATH": path, "SEMEL_BOOTSTRAP_SERVERS": bootstrap}
     program = program.replace(LOCAL, bootstrap)
     return _finished(["bash", "-euo", "pipefail", "-c", program], directory, environment)
 

@@ -16,7 +16,6 @@ from semel.wire.batches import (
     OldFormatError,
     Record,
     advance_sequence,
-    build_few,
     control_batch,
     decoded_records,
     header_at,
@@ -317,22 +316,3 @@ def test_random_bodies_end_in_a_protocol_error(body: bytes) -> None:
         data[8:12] = (len(data) - 12).to_bytes(4, "big")
         data[22] = codec
         read_all(bytes(data))
-
-
-@given(
-    records=st.lists(
-        st.tuples(
-            st.none() | st.binary(max_size=3000),
-            st.none() | st.binary(max_size=3000),
-        ),
-        min_size=1,
-    ),
-    timestamp=st.integers(0, 2**62),
-)
-def test_a_batch_of_few_is_what_the_builder_builds(
-    records: list[tuple[bytes | None, bytes | None]], timestamp: int
-) -> None:
-    builder = BatchBuilder()
-    for key, value in records:
-        builder.append(key, value, timestamp)
-    assert build_few(records, timestamp) == builder.build()

@@ -39,7 +39,12 @@ EXPECTED = """
     DescribeQuorum 0-2, UpdateFeatures 0-2, DescribeCluster 0-2, DescribeProducers 0-0,
     DescribeTransactions 0-0, ListTransactions 0-2, AllocateProducerIds 0-0,
     ConsumerGroupHeartbeat 0-1, ConsumerGroupDescribe 0-1, ListConfigResources 0-1,
-    DescribeTopicPartitions 0-0
+    DescribeTopicPartitions 0-0,
+    UnregisterBroker 0-0, ShareGroupHeartbeat 1-1, ShareGroupDescribe 1-1, ShareFetch 1-2,
+    ShareAcknowledge 1-2, AddRaftVoter 0-1, RemoveRaftVoter 0-0, InitializeShareGroupState 0-0,
+    ReadShareGroupState 0-0, WriteShareGroupState 0-1, DeleteShareGroupState 0-0,
+    ReadShareGroupStateSummary 0-1, StreamsGroupHeartbeat 0-0, StreamsGroupDescribe 0-0,
+    DescribeShareGroupOffsets 0-1, AlterShareGroupOffsets 0-0, DeleteShareGroupOffsets 0-0
 """
 
 REQUESTS_AND_RESPONSES = [

@@ -25,6 +25,8 @@ _SAME = {
 }
 _CODES = {"error_code", "partition_error_code"}
 _TEXTS = {"error_message"}
+#: Never sent back: what a client said in these is no name of anything, and may be a secret.
+_BYTES = {"binary", "records"}
 
 
 class ApiError(Exception):
@@ -66,7 +68,7 @@ def _fill(asked: object, answer: Struct, version: int, code: int, text: str | No
             for item, entry in zip(items, mirrored, strict=True):
                 _fill(item, entry, version, code, text)
             setattr(answer, name, mirrored)
-        elif field.kind != "array":
+        elif field.kind != "array" and field.kind not in _BYTES:
             _copy(asked, answer, name, field)
 
 

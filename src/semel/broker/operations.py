@@ -1,8 +1,10 @@
-"""The operations allowed to a client, as the bit fields of Metadata and its like (KIP-430)."""
+"""The operations allowed to a client: on the cluster, and as the bit fields of KIP-430."""
 
 from __future__ import annotations
 
-from semel.broker.context import Context
+from semel.broker.context import CLUSTER_NAME, Context
+from semel.broker.failures import ApiError
+from semel.wire.errors import ErrorCode
 
 #: Kafka's AclOperation codes; a bit field has bit `code` set.
 CODES = {
@@ -43,3 +45,9 @@ GROUP_OPERATIONS = ("READ", "DELETE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CON
 def allowed(ctx: Context, operations: tuple[str, ...], resource_type: str, name: str) -> int:
     """Which of the operations this client may do, one bit each."""
     return sum(1 << CODES[one] for one in operations if ctx.may(one, resource_type, name))
+
+
+def require_cluster(ctx: Context, operation: str) -> None:
+    """Refuse the whole request of a client that may not do this to the cluster."""
+    if not ctx.may(operation, "CLUSTER", CLUSTER_NAME):
+        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -82,9 +82,9 @@ class CommandTable:
 
 
 BOOTSTRAP = Option(
-    "-b --bootstrap",
-    "a broker of the cluster, or several with commas between; without it SEMEL_BOOTSTRAP of the "
-    "environment, without that localhost:9092",
+    "-b --bootstrap-servers",
+    "a broker of the cluster, or several with commas between; without it SEMEL_BOOTSTRAP_SERVERS "
+    "of the environment, without that localhost:9092",
     value="HOST:PORT",
 )
 SETTING = Option(

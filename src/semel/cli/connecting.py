@@ -15,14 +15,14 @@ from semel.wire.errors import ErrorCode
 # A person waits: say that nobody is there sooner than a program would want to hear it.
 PATIENCE_MS = 10_000
 DEFAULT_BOOTSTRAP = "localhost:9092"
-_HINT = " (`semel serve` starts a broker; -b or SEMEL_BOOTSTRAP says where one is)"
+_HINT = " (`semel serve` starts a broker; -b or SEMEL_BOOTSTRAP_SERVERS says where one is)"
 
 
 def client_settings(arguments: argparse.Namespace, **defaults: Any) -> dict[str, Any]:
     """The settings for any client: `defaults` (dots written as underscores), then `-X` words."""
     settings: dict[str, Any] = {
-        "bootstrap.servers": arguments.bootstrap
-        or os.environ.get("SEMEL_BOOTSTRAP")
+        "bootstrap.servers": arguments.bootstrap_servers
+        or os.environ.get("SEMEL_BOOTSTRAP_SERVERS")
         or DEFAULT_BOOTSTRAP,
         "default.api.timeout.ms": PATIENCE_MS,
     }

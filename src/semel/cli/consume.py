@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     async def work() -> None:
         async with Consumer(settings=_settings(arguments)) as consumer:
             reading: PartitionReader = (
-                GroupReader(consumer) if arguments.group else PartitionReader(consumer)
+                GroupReader(consumer) if arguments.group_id else PartitionReader(consumer)
             )
             await reading.start(arguments)
             await _print_all(reading, arguments)
@@ -37,15 +37,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    if arguments.group and arguments.partition:
+    if arguments.group_id and arguments.partition:
         raise usage(
             "-p and -g exclude each other: a group divides the partitions among its members. "
             "Leave one of them out."
         )
-    if arguments.group and arguments.offset is not None:
+    if arguments.group_id and arguments.offset is not None:
         raise usage(
             "-o and -g exclude each other: a group goes on where it stands. Leave out -g to read "
-            f"from any place, or move the group with `semel groups reset {arguments.group}`."
+            f"from any place, or move the group with `semel groups reset {arguments.group_id}`."
         )
 
 
@@ -55,9 +55,9 @@ def _settings(arguments: argparse.Namespace) -> dict[str, object]:
         isolation_level="read_uncommitted" if arguments.uncommitted else "read_committed",
         auto_offset_reset="earliest",
         allow_auto_create_topics=False,
-        enable_auto_commit=bool(arguments.group),
+        enable_auto_commit=bool(arguments.group_id),
     )
-    return settings | ({"group.id": arguments.group} if arguments.group else {})
+    return settings | ({"group.id": arguments.group_id} if arguments.group_id else {})
 
 
 class PartitionReader:
@@ -174,7 +174,7 @@ COMMAND = CommandTable(
                value="PLACE", parse=parse_place),
         Option("-p --partition", "read only this partition; may be repeated",
                value="NUMBER", parse=whole(0), repeated=True),
-        Option("-g --group", "read as a member of this group, from where it stands, and commit "
+        Option("-g --group-id", "read as a member of this group, from where it stands, and commit "
                "offsets", value="GROUP"),
         Option("-n --count", "stop after so many records", value="NUMBER", parse=whole(1)),
         Option("-e --exit", "stop at the end: when everything was read that was there at the "

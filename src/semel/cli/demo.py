@@ -11,11 +11,11 @@ def run(arguments: argparse.Namespace) -> int:
     if find_spec("pyspark") is None:
         raise usage("the demo runs on Spark: pip install 'semel[spark]'")
     from semel.demo.show import show
-    from semel.spark.sessions.java import NoJava
+    from semel.errors import NoJavaError
 
     try:
         good = show(arguments.orders, compare=not arguments.alone)
-    except NoJava as problem:
+    except NoJavaError as problem:
         raise usage(str(problem)) from None
     return Exit.DONE if good else Exit.FAILED
 

@@ -1,7 +1,7 @@
 """`semel pipeline run FILE`: a pipeline from a TOML file, or from a Python file that has one.
 
     application = "shout"
-    bootstrap = "localhost:9092"
+    bootstrap_servers = "localhost:9092"
     source = "words"
     sink = "shouted"
     transform = "SELECT key, upper(value) AS value FROM source"
@@ -31,6 +31,7 @@ from rich.console import Console
 
 from semel.cli.commands import Action, CommandTable, Option
 from semel.cli.exits import CommandError, Exit, usage
+from semel.errors import UsageError
 
 if TYPE_CHECKING:
     from semel.spark.pipeline import Pipeline, Progress
@@ -46,12 +47,14 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         pipeline = load(arguments.file)
     except OSError as problem:
-        raise usage(f"{arguments.file}: {problem.strerror or problem}") from None
-    except (ValueError, ImportError) as problem:
+        # Perhaps not the file itself: one that it names.
+        name = problem.filename or arguments.file
+        raise usage(f"{name}: {problem.strerror or problem}") from None
+    except (ValueError, ImportError, UsageError) as problem:
         raise usage(f"{arguments.file}: {problem}") from None
     changes: dict[str, Any] = {
         name: value
-        for name in ("master", "bootstrap")
+        for name in ("master", "bootstrap_servers")
         if (value := getattr(arguments, name)) is not None
     }
     return _run(replace(pipeline, **changes), arguments.once)
@@ -199,7 +202,8 @@ COMMAND = CommandTable(
             Option("file", "a TOML file, or a Python file with a variable `pipeline`",
                    parse=Path),
             Option("--master", "Spark's master URL, if not the one in the file", value="URL"),
-            Option("--bootstrap", "the broker, if not the one in the file", value="HOST:PORT"),
+            Option("--bootstrap-servers", "the brokers, if not those in the file",
+                   value="HOST:PORT"),
             Option("--once", "do all that is there now, then end"),
         )),
     ),

@@ -12,15 +12,16 @@ from semel.client.machines.metadata import ClusterMetadata
 from semel.client.machines.patience import Deadline
 from semel.client.machines.types import Node
 from semel.client.settings import ClientSettings
-from semel.errors import FatalError, RetriableError
+from semel.errors import FatalError, UnreachableError
 from semel.net.client_connection import (
     AuthenticationFailed,
     ClientConnection,
     ConnectionLost,
     Endpoint,
+    NotABroker,
     VersionMismatch,
-    open_connection,
 )
+from semel.net.client_opening import open_connection
 from semel.wire.errors import ErrorCode, ProtocolError
 from semel.wire.messages.find_coordinator import FindCoordinatorRequest
 from semel.wire.messages.metadata import MetadataRequest
@@ -138,16 +139,20 @@ class Cluster:
             candidates = list(dict.fromkeys((*known, *self._bootstrap)))
             random.shuffle(candidates)
             problems: list[str] = []
+            strangers = 0
             for endpoint in candidates:
                 try:
                     async with asyncio.timeout(deadline.remaining_ms(self.now_ms()) / 1000):
                         return await self._connect(endpoint, GENERAL)
                 except ConnectionLost as lost:
                     problems.append(str(lost))
+                    strangers += isinstance(lost, NotABroker)
                 except TimeoutError:
                     problems.append(f"{endpoint}: no answer in time")
+            if strangers == len(candidates):
+                raise FatalError("; ".join(problems))
             if deadline.has_passed(self.now_ms()):
-                raise RetriableError(f"no broker can be reached: {'; '.join(problems)}")
+                raise UnreachableError(f"no broker can be reached: {'; '.join(problems)}")
 
     # Asking
 
@@ -183,7 +188,7 @@ class Cluster:
                 attempt += 1
                 delay = self.backoff.delay_ms(attempt, random.random())
                 if delay >= deadline.remaining_ms(self.now_ms()):
-                    raise RetriableError(f"{kind.__name__} was not answered: {lost}") from None
+                    raise UnreachableError(f"{kind.__name__} was not answered: {lost}") from None
                 await asyncio.sleep(delay / 1000)
             except VersionMismatch as error:
                 raise FatalError(str(error), ErrorCode.UNSUPPORTED_VERSION) from None
@@ -244,7 +249,7 @@ class Cluster:
                 await asyncio.shield(self._refreshing)
         except TimeoutError:
             why = "; ".join(self._problems.values()) or "the metadata did not arrive in time"
-            raise RetriableError(f"no broker can be reached: {why}") from None
+            raise UnreachableError(f"no broker can be reached: {why}") from None
 
     async def _refresh(self) -> None:
         everything = self.wants_all_topics

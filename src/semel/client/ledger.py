@@ -38,8 +38,8 @@ from semel.client.machines.ledger import (
 )
 from semel.client.machines.transactions import State
 from semel.client.machines.types import TopicPartition
-from semel.client.producer.deliveries import Serialized
 from semel.client.producer.producer import Producer
+from semel.client.producer.serializing import Serialized
 from semel.client.settings import ClientSettings, Servers
 from semel.errors import RetriableError, UsageError
 from semel.wire.errors import ErrorCode

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from semel.client.cluster import Cluster
-from semel.client.errors import error_for
+from semel.client.errors import error_for, no_such_partition
 from semel.client.machines.membership import by_topic
 from semel.client.machines.patience import Deadline
 from semel.client.machines.types import Node, TopicPartition
@@ -38,6 +38,8 @@ async def list_offsets(
         for partition in missing:
             leader = cluster.metadata.leader(partition)
             if leader is None:
+                if attempt:  # metadata is fresh by now
+                    _check_exists(cluster, partition)
                 problem = partition, ErrorCode.LEADER_NOT_AVAILABLE
             else:
                 leaders.setdefault(leader, []).append(partition)
@@ -57,6 +59,12 @@ async def list_offsets(
             attempt += 1
             await _wait_or_raise(cluster, problem, attempt, deadline)
     return found
+
+
+def _check_exists(cluster: Cluster, partition: TopicPartition) -> None:
+    topic = cluster.metadata.topics.get(partition.topic)
+    if topic is not None and partition.partition not in topic.partitions:
+        raise no_such_partition(partition, len(topic.partitions))
 
 
 async def _wait_or_raise(

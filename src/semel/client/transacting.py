@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 from semel.client.consumer.consumer import Consumer
 from semel.client.consumer.records import ConsumerRecord, K, V
 from semel.client.machines.patience import Backoff
+from semel.client.machines.records import Headers
 from semel.client.machines.transactions import State
 from semel.client.machines.types import TopicPartition
 from semel.client.producer.deliveries import Delivery
-from semel.client.producer.producer import Headers, Producer
+from semel.client.producer.producer import Producer
 from semel.client.settings import ConsumerSettings, ProducerSettings, Servers
 from semel.client.settings.clients import TRANSACT_DECIDES
 from semel.client.settings.spellings import own_names

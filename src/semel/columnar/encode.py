@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import numpy as np
 from semel.columnar.columns import Array, Rows
 from semel.columnar.kernels import Kernels, load
 from semel.columnar.shapes import DONE, FULL
-from semel.wire.checksum import crc32c
+from semel.wire.batches import header_before
 from semel.wire.compression import Buffer
 
 TRANSACTIONAL = 0x10
@@ -237,10 +236,6 @@ class Lanes:
         return body
 
 
-_TAIL = struct.Struct(">hiqqqhii")
-_FRONT = struct.Struct(">qiibI")
-
-
 def batch_header(
     *,
     records: Buffer,
@@ -255,7 +250,13 @@ def batch_header(
     """The header of a transactional batch of these records."""
     # A transactional batch with producer id -1 is accepted by Kafka and visible to everybody.
     assert producer_id >= 0, f"producer id {producer_id}"
-    attributes = TRANSACTIONAL | codec
-    tail = _TAIL.pack(attributes, count - 1, base_ms, max_ms, producer_id, epoch, sequence, count)
-    crc = crc32c(records, crc32c(tail))
-    return _FRONT.pack(0, 49 + len(records), -1, 2, crc) + tail
+    return header_before(
+        records,
+        attributes=TRANSACTIONAL | codec,
+        count=count,
+        base_timestamp=base_ms,
+        max_timestamp=max_ms,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+    )

@@ -19,8 +19,8 @@ class Count:
 
 
 class Audit:
-    def __init__(self, bootstrap: str, orders: int) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, bootstrap_servers: str, orders: int) -> None:
+        self._bootstrap_servers = bootstrap_servers
         self._orders = orders
 
     def count(self, topic: str) -> Count:
@@ -44,9 +44,9 @@ class Audit:
 
         options = SourceOptions.of(
             {
-                "kafka.bootstrap.servers": self._bootstrap,
+                "kafka.bootstrap.servers": self._bootstrap_servers,
                 "subscribe": topic,
-                "isolation": isolation,
+                "isolationLevel": isolation,
             }
         )
         reader = BatchReader(options)

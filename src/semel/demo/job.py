@@ -2,7 +2,7 @@
 once; and the enriched ones once more through Spark's usual sink, if its jars are there.
 
 Runs as a process of its own, because the demonstration kills it:
-`python -m semel.demo.job '{"bootstrap": …}'`. Prints one line of JSON per event.
+`python -m semel.demo.job '{"bootstrap_servers": …}'`. Prints one line of JSON per event.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def orders(spark: SparkSession, plan: dict[str, Any]) -> DataFrame:
     """Orders with the customer's country, which comes from a table."""
     stream = (
         spark.readStream.format("semel")
-        .option("kafka.bootstrap.servers", plan["bootstrap"])
+        .option("kafka.bootstrap.servers", plan["bootstrap_servers"])
         .option("subscribe", ORDERS)
         .option("maxOffsetsPerTrigger", plan["rows_per_batch"])
         .load()
@@ -145,8 +145,12 @@ def _start(
 ) -> StreamingQuery:
     # Small batches leave early, so that a task dies with half of its work already at the broker.
     sink = ExactlyOnceSink(
-        plan["bootstrap"], _TOPIC_OF[name], f"demo-{name}", batch_bytes=_SMALL_BATCH, at=killing
+        plan["bootstrap_servers"],
+        _TOPIC_OF[name],
+        application=f"demo-{name}",
+        batch_size=_SMALL_BATCH,
     )
+    sink.committer.at = killing
     watch = _Watch(name, sink)
     writer = rows.writeStream.foreachBatch(watch).outputMode(mode).trigger(availableNow=True)
     where = str(Path(plan["directory"]) / f"checkpoint-{name}")
@@ -165,7 +169,7 @@ def _start_usual(plan: dict[str, Any], rows: DataFrame) -> StreamingQuery:
 
     def write(batch: DataFrame, batch_id: int) -> None:
         writer = batch.write.format("kafka").option("topic", USUAL)
-        writer.option("kafka.bootstrap.servers", plan["bootstrap"]).save()
+        writer.option("kafka.bootstrap.servers", plan["bootstrap_servers"]).save()
         say("batch", query="usual", batch=batch_id, rows=plan["rows_per_batch"])
 
     where = str(Path(plan["directory"]) / "checkpoint-usual")

@@ -60,7 +60,7 @@ class Demo:
     orders: int
     directory: Path
     compare: bool = True
-    bootstrap: str = ""
+    bootstrap_servers: str = ""
     jars: list[Path] = field(default_factory=list)
     expected: dict[str, list[int]] = field(default_factory=dict)
     kills: int = 0
@@ -75,14 +75,14 @@ class Demo:
         self._title("Semel: orders → Spark → two topics, each order counted exactly once")
         self._prepare()
         with Broker(self.directory / "broker") as broker:
-            self.bootstrap = broker.bootstrap_servers
-            self._step(f"broker up at {self.bootstrap} (this process, no JVM)")
+            self.bootstrap_servers = broker.bootstrap_servers
+            self._step(f"broker up at {self.bootstrap_servers} (this process, no JVM)")
             self._fill()
             for number, (words, die_at) in enumerate(RUNS, 1):
                 self.console.print(f"\n[bold]Run {number} of {len(RUNS)}[/]: {words}")
                 if not any(self._drive(die_at) for _ in range(ATTEMPTS)):
                     return False
-            good = self._show(Audit(self.bootstrap, self.orders))
+            good = self._show(Audit(self.bootstrap_servers, self.orders))
         self.console.print(f"\n{time.monotonic() - self.began:.0f} s in all.")
         self._print_next_steps()
         return good
@@ -116,10 +116,10 @@ class Demo:
         from semel.demo.job import ENRICHED, ORDERS, TOTALS, USUAL
 
         topics = [ORDERS, ENRICHED, TOTALS, *([USUAL] if self.jars else [])]
-        with Admin(self.bootstrap) as admin:
+        with Admin(self.bootstrap_servers) as admin:
             admin.create_topics([NewTopic(name, PARTITIONS) for name in topics])
         # Closing a producer sends what it still holds.
-        with Producer(self.bootstrap) as producer:
+        with Producer(self.bootstrap_servers) as producer:
             producer.send_many(ORDERS, self._make_orders())
         self._step(f"{self.orders:,} orders in the topic {ORDERS!r}")
 
@@ -138,7 +138,7 @@ class Demo:
 
     def _drive(self, die_at: list[Any] | None) -> bool:
         plan = {
-            "bootstrap": self.bootstrap,
+            "bootstrap_servers": self.bootstrap_servers,
             "directory": str(self.directory),
             "rows_per_batch": self.orders // BATCHES,
             "die_at": die_at,

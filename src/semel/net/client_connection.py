@@ -14,13 +14,11 @@ from ssl import SSLContext
 from struct import Struct
 from typing import Any, NamedTuple
 
-from semel import __version__
 from semel.net.client_sasl import Credentials
+from semel.net.strangers import told_by
 from semel.wire.errors import ErrorCode, ProtocolError
 from semel.wire.frames import RequestHeader, decode_response, encode_request
-from semel.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from semel.wire.messages.sasl_authenticate import SaslAuthenticateRequest
-from semel.wire.messages.sasl_handshake import SaslHandshakeRequest
+from semel.wire.messages.api_versions import ApiVersionsRequest
 from semel.wire.primitives import Buffer
 from semel.wire.schema import Message
 
@@ -33,12 +31,15 @@ _PIECE = 256 * 1024
 _SPARE_AT_MOST = 4
 # No broker answers more than it was asked for; this keeps a stranger's bytes from being believed.
 _LARGEST_ANSWER = 1 << 30
-# A session's lifetime (KIP-368) is used up to here; then the next request opens a new connection.
-_USED_OF_LIFETIME = 0.85
+_LARGEST_FIRST_ANSWER = 1 << 20
 
 
 class ConnectionLost(Exception):
     """The connection broke, was refused, or fell silent. Whether requests arrived is unknown."""
+
+
+class NotABroker(ConnectionLost):
+    """Somebody else listens there: trying again does not help."""
 
 
 class AuthenticationFailed(Exception):
@@ -102,6 +103,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._large: memoryview | None = None  # an answer that does not fit the receive buffer
         self._spare = bytearray()  # the memory of the last one
         self._large_filled = 0
+        self._largest = _LARGEST_FIRST_ANSWER
 
     # Asking
 
@@ -113,6 +115,15 @@ class ClientConnection(asyncio.BufferedProtocol):
     @property
     def in_flight(self) -> int:
         return len(self._waiting)
+
+    @property
+    def was_heard(self) -> bool:
+        """Whether anything came from there."""
+        return self._filled > 0 or self._large is not None or bool(self.versions)
+
+    def believe(self) -> None:
+        """It is a broker: its answers may be large."""
+        self._largest = _LARGEST_ANSWER
 
     def version_for(self, message: type[Message], at_most: int = 0x7FFF) -> int:
         """The newest version of a request that both sides speak."""
@@ -277,14 +288,18 @@ class ClientConnection(asyncio.BufferedProtocol):
                 self._filled += size
                 self._take_answers()
         except ProtocolError as error:
-            self._fail(ConnectionLost(f"{self.endpoint}: an answer cannot be read: {error}"))
+            stranger = None if self.versions else told_by(bytes(self._buffer[: self._filled]))
+            if stranger is not None:
+                self._fail(not_a_broker(self.endpoint, stranger))
+            else:
+                self._fail(ConnectionLost(f"{self.endpoint}: an answer cannot be read: {error}"))
 
     def _take_answers(self) -> None:
         """Answers are copied out of the receive buffer: their records stay views of the copy."""
         position, filled, buffer = 0, self._filled, self._buffer
         while filled - position >= 4:
             (size,) = _LENGTH.unpack_from(buffer, position)
-            if not 4 <= size <= _LARGEST_ANSWER:
+            if not 4 <= size <= self._largest:
                 raise ProtocolError(f"an answer of {size} bytes")
             start, end = position + 4, position + 4 + size
             if end > filled:
@@ -345,7 +360,14 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._outgoing.clear()
         waiting, self._waiting = self._waiting, deque()
         for entry in waiting:
-            entry.done(None, ConnectionLost(str(lost)))
+            entry.done(None, type(lost)(str(lost)))
+
+
+def not_a_broker(endpoint: Endpoint, stranger: str) -> NotABroker:
+    return NotABroker(
+        f"{endpoint} is not a Kafka broker, as this client speaks to it: {stranger}. "
+        "Check the host, the port and security_protocol"
+    )
 
 
 def _resolve(answer: asyncio.Future[Any], message: Any, lost: ConnectionLost | None) -> None:
@@ -355,88 +377,6 @@ def _resolve(answer: asyncio.Future[Any], message: Any, lost: ConnectionLost | N
         answer.set_result(message)
     else:
         answer.set_exception(lost)
-
-
-async def open_connection(
-    endpoint: Endpoint,
-    *,
-    client_id: str,
-    security: Security = IN_THE_CLEAR,
-    timeout_s: float = 30.0,
-) -> ClientConnection:
-    """Connects, agrees on versions and authenticates, all within `timeout_s`."""
-    loop = asyncio.get_running_loop()
-    connection = ClientConnection(endpoint, client_id)
-    deadline = loop.time() + timeout_s
-    try:
-        async with asyncio.timeout_at(deadline):
-            await loop.create_connection(
-                lambda: connection,
-                endpoint.host,
-                endpoint.port,
-                ssl=security.ssl,
-                server_hostname=endpoint.host if security.ssl else None,
-            )
-            # Kafka's own order: the handshake first on SASL listeners, other requests after it;
-            # ApiVersions alone is answered at any time.
-            await _agree_on_versions(connection, timeout_s)
-            if security.credentials is not None:
-                await _authenticate(connection, security.credentials, timeout_s)
-    except TimeoutError:
-        connection.close("no connection in time")
-        raise ConnectionLost(f"{endpoint}: no connection within {timeout_s:g} s") from None
-    except OSError as error:
-        connection.close("not connected")
-        raise ConnectionLost(f"{endpoint}: {error.strerror or error}") from None
-    except BaseException:
-        connection.close("not connected")
-        raise
-    return connection
-
-
-async def _agree_on_versions(connection: ClientConnection, timeout_s: float) -> None:
-    request = ApiVersionsRequest(client_software_name="semel", client_software_version=__version__)
-    version = ApiVersionsRequest.VERSIONS.stop - 1
-    answer: ApiVersionsResponse = await connection.request(request, timeout_s, version)
-    if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
-        offered = next((k for k in answer.api_keys if k.api_key == request.API_KEY), None)
-        version = min(version, offered.max_version) if offered else 0
-        answer = await connection.request(request, timeout_s, version)
-    if answer.error_code:
-        raise ConnectionLost(f"{connection.endpoint}: {ErrorCode.of(answer.error_code).meaning}")
-    connection.versions = {
-        key.api_key: range(key.min_version, key.max_version + 1) for key in answer.api_keys
-    }
-    connection.features = {f.name: f.max_version_level for f in answer.finalized_features}
-
-
-async def _authenticate(
-    connection: ClientConnection, credentials: Credentials, timeout_s: float
-) -> None:
-    handshake = SaslHandshakeRequest(mechanism=credentials.mechanism)
-    offer = await connection.request(handshake, timeout_s)
-    if offer.error_code:
-        raise AuthenticationFailed(
-            f"{connection.endpoint} does not offer {credentials.mechanism}, "
-            f"but {', '.join(offer.mechanisms) or 'nothing'}"
-        )
-    exchange = await credentials.begin()
-    message = exchange.first()
-    while True:
-        answer = await connection.request(SaslAuthenticateRequest(auth_bytes=message), timeout_s)
-        if answer.error_code:
-            why = answer.error_message or ErrorCode.of(answer.error_code).meaning
-            raise AuthenticationFailed(f"{connection.endpoint}: {why}")
-        try:
-            following = exchange.next(bytes(answer.auth_bytes))
-        except ValueError as error:
-            raise AuthenticationFailed(f"{connection.endpoint}: {error}") from None
-        if following is None:
-            break
-        message = following
-    if answer.session_lifetime_ms > 0:
-        lifetime = answer.session_lifetime_ms / 1000 * _USED_OF_LIFETIME
-        connection.expires_at = asyncio.get_running_loop().time() + lifetime
 
 
 def _is_unsupported(frame: memoryview) -> bool:

@@ -40,11 +40,18 @@ class Credentials:
             )
 
     async def begin(self) -> Exchange:
+        if self.mechanism == "OAUTHBEARER":
+            found = self.token() if callable(self.token) else self.token
+            token = await found if isawaitable(found) else found
+            if not isinstance(token, str):
+                raise TypeError(f"a token must be str, got {type(token).__name__}")
+            return Bearer(token)
+        return self.exchange()
+
+    def exchange(self) -> Exchange:
+        """The same for who has a password, which needs no waiting."""
         if self.mechanism == "PLAIN":
             return Plain(self.username, self.password)
-        if self.mechanism == "OAUTHBEARER":
-            token = self.token() if callable(self.token) else self.token
-            return Bearer(await token if isawaitable(token) else token)
         digest = "sha256" if self.mechanism == "SCRAM-SHA-256" else "sha512"
         return Scram(digest, self.username, self.password)
 

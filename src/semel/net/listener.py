@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from semel.net import serving
 from semel.net.connection import SCRATCH_SIZE, Connection
 from semel.net.watching import watcher_of
 
@@ -76,10 +77,12 @@ class Listener:
             self._sockets.append(ListeningSocket(self, self._loop, listening))
         self.host, self.port = host, self._sockets[0].port
         self._sweep_timer = self._loop.call_later(self._sweep_seconds(), self._sweep)
+        serving.begin(self._loop)
 
     async def stop(self, patience_seconds: float = 5.0) -> None:
         """Accept nothing new, let every started request be answered, then close what is left."""
         self._sweep_timer.cancel()
+        serving.end(self._loop)
         for door in self._sockets:
             door.close()
         self._drained = asyncio.Event()

@@ -1,6 +1,7 @@
 """Exactly-once pipelines between Kafka and Spark. Needs the extra `semel[spark]`.
 
-Names are loaded when first used: the processes in which Spark plans a source need few of them.
+Names are loaded when first used: the processes in which Spark plans a source need few of them. The
+exceptions are in `semel.errors`, with all others.
 """
 
 from __future__ import annotations
@@ -8,42 +9,43 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from semel.extras import needs_extra
+
 if TYPE_CHECKING:
     from semel.spark.pipeline import Pipeline as Pipeline
-    from semel.spark.query_batch import StaleCheckpoint as StaleCheckpoint
+    from semel.spark.pipeline import Progress as Progress
     from semel.spark.sessions.session import session as session
-    from semel.spark.sink.committer import BatchFailed as BatchFailed
+    from semel.spark.sink.keywords import SinkKeywords as SinkKeywords
+    from semel.spark.sink.keywords import WriteKeywords as WriteKeywords
     from semel.spark.sink.sink import ExactlyOnceSink as ExactlyOnceSink
     from semel.spark.sink.sink import start as start
     from semel.spark.sink.sink import write as write
+    from semel.spark.sink.triggers import Trigger as Trigger
+    from semel.spark.source.keywords import SourceKeywords as SourceKeywords
     from semel.spark.source.source import register as register
 
 #: Public name → module that has it.
 _PUBLIC = {
-    "BatchFailed": "sink.committer",
-    "ExactlyOnceSink": "sink.sink",
-    "Pipeline": "pipeline",
-    "StaleCheckpoint": "query_batch",
-    "register": "source.source",
-    "session": "sessions.session",
-    "start": "sink.sink",
-    "write": "sink.sink",
+    "ExactlyOnceSink": "semel.spark.sink.sink",
+    "Pipeline": "semel.spark.pipeline",
+    "Progress": "semel.spark.pipeline",
+    "SinkKeywords": "semel.spark.sink.keywords",
+    "SourceKeywords": "semel.spark.source.keywords",
+    "Trigger": "semel.spark.sink.triggers",
+    "WriteKeywords": "semel.spark.sink.keywords",
+    "register": "semel.spark.source.source",
+    "session": "semel.spark.sessions.session",
+    "start": "semel.spark.sink.sink",
+    "write": "semel.spark.sink.sink",
 }
-__all__ = [
-    "BatchFailed",
-    "ExactlyOnceSink",
-    "Pipeline",
-    "StaleCheckpoint",
-    "register",
-    "session",
-    "start",
-    "write",
-]
+__all__ = [*_PUBLIC]
 
+if not TYPE_CHECKING:  # a checker that saw it would believe in any name
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'semel.spark' has no attribute {name!r}")
-    value = getattr(import_module(f"semel.spark.{_PUBLIC[name]}"), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name not in _PUBLIC:
+            raise AttributeError(f"module 'semel.spark' has no attribute {name!r}")
+        with needs_extra("spark", f"semel.spark.{name}"):
+            value = getattr(import_module(_PUBLIC[name]), name)
+        globals()[name] = value
+        return value

@@ -2,7 +2,7 @@
 
 Pipeline(
     application="totals",
-    bootstrap="localhost:9092",
+    bootstrap_servers="localhost:9092",
     source="orders",
     transform="SELECT key, upper(value) AS value FROM source",
     sink="shouted",
@@ -17,31 +17,33 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, Unpack
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import BinaryType
 
-from semel.spark.kafka.transactions import Refused
-from semel.spark.sessions.java import NoJava
+from semel.client.settings import Servers
+from semel.errors import SemelError, StoppedError
+from semel.spark.kafka.settings import SparkSettings
 from semel.spark.sessions.session import session
+from semel.spark.sink.keywords import SinkKeywords
+from semel.spark.sink.options import sink_options
 from semel.spark.sink.sink import ExactlyOnceSink
 from semel.spark.sink.streams import source_positions
+from semel.spark.sink.triggers import Trigger, triggered
+from semel.spark.source.keywords import SourceKeywords
 from semel.spark.source.source import register
 
 Transform = Callable[..., DataFrame] | str
 Topics = str | Sequence[str]
-#: What a pipeline may fail with through no fault of this package.
-FAILURES = (PySparkException, Refused, NoJava, ValueError, TypeError)
+OutputMode = Literal["append", "update", "complete"]
+#: What a pipeline may fail with: a sentence says enough.
+FAILURES = (PySparkException, SemelError)
 _VIEW = "source"
 _REST = ("topic", "partition", "offset", "timestamp")
 _LOOK_S = 0.2
-
-
-class Stopped(Exception):
-    """The batch in progress was aborted, because somebody asked the pipeline to stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,38 +67,53 @@ class Progress:
 
 @dataclass
 class Pipeline:
-    """`transform` is SQL over the view `source`, or a function of a DataFrame.
-
-    It sees key and value as strings (or what `valueSchema` says), and topic, partition, offset and
-    timestamp; its result needs a column value, and may have key, headers, partition, timestamp, and
-    topic if no `sink` is named. `source` is one topic, several, or a mapping from names to them:
-    then each name is a view, or an argument of the function, so that streams can be joined.
-
-    `watermark` is how late a timestamp may be ("10 minutes"), for joins and deduplication.
-    `settings` are Kafka's, for TLS and SASL; `options` the source's, `sink_options` the sink's,
-    `spark` Spark's.
-    """
+    """Topics in, SQL or a function, topics out: every micro-batch is one Kafka transaction."""
 
     application: str
-    bootstrap: str
+    """Its identity: what it has committed is kept by this name."""
+    bootstrap_servers: Servers
+    """Brokers to ask first: `host:port`, several separated by commas or in a list."""
     source: Topics | Mapping[str, Topics]
+    """One topic, several, or a mapping from names to them: then each name is a view, or an argument
+    of the function, so that streams can be joined."""
     transform: Transform
+    """SQL over the view `source`, or a function of a DataFrame.
+
+    It sees key and value as strings (or what `valueSchema` says), and topic, partition, offset and
+    timestamp. Its result needs a column value, and may have key, headers, partition, timestamp, and
+    topic if no `sink` is named.
+    """
     checkpoint: str
+    """The directory in which Spark keeps where the query stands."""
     sink: str | None = None
-    mode: str = "append"
+    """The topic to write to; left out, each row names its own in a column `topic`."""
+    mode: OutputMode = "append"
+    """Spark's output mode; aggregations need `update`."""
     watermark: str | None = None
-    options: Mapping[str, str | int | bool] = field(default_factory=dict)
-    sink_options: Mapping[str, Any] = field(default_factory=dict)
-    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """How late a timestamp may be ("10 minutes"), for joins and deduplication."""
+    options: SourceKeywords = field(default_factory=lambda: SourceKeywords())
+    """Options of the source."""
+    sink_options: SinkKeywords = field(default_factory=lambda: SinkKeywords())
+    """Options of the sink."""
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """How both sides reach the brokers, TLS and SASL: settings of the clients, in any of their
+    spellings."""
     spark: Mapping[str, str | int | bool] = field(default_factory=dict)
+    """Spark's own settings, for the session that `run` makes."""
     master: str = "local[*]"
+    """Where Spark runs: on this machine, or `spark://…`."""
+
+    def __post_init__(self) -> None:
+        """What makes no sense is refused before anything is started."""
+        SparkSettings.of(self.bootstrap_servers, self.settings)
+        sink_options(self.sink_options)
 
     def start(
         self,
         spark: SparkSession | None = None,
         on_progress: Callable[[Progress], None] = lambda progress: None,
         until: threading.Event | None = None,
-        **trigger: Any,
+        **trigger: Unpack[Trigger],
     ) -> StreamingQuery:
         """Start the query in the background; `trigger` is Spark's, such as availableNow=True.
 
@@ -104,19 +121,21 @@ class Pipeline:
         """
         spark = spark or self.session()
         register(spark)
-        chosen = {"settings": self.settings, **self.sink_options}
-        sink = ExactlyOnceSink(self.bootstrap, self.sink, self.application, **chosen)
+        chosen: SinkKeywords = {"settings": self.settings, **self.sink_options}
+        sink = ExactlyOnceSink(
+            self.bootstrap_servers, self.sink, application=self.application, **chosen
+        )
         watched = _Watched(sink, on_progress, until or threading.Event())
         writer = self._rows(spark).writeStream.foreachBatch(watched).outputMode(self.mode)
         writer = writer.option("checkpointLocation", self.checkpoint).queryName(self.application)
-        return (writer.trigger(**trigger) if trigger else writer).start()
+        return triggered(writer, trigger).start()
 
     def run(
         self,
         spark: SparkSession | None = None,
         on_progress: Callable[[Progress], None] = lambda progress: None,
         until: threading.Event | None = None,
-        **trigger: Any,
+        **trigger: Unpack[Trigger],
     ) -> None:
         """Run until the query ends (with availableNow=True when all that is there is done), or
         until the event is set: by a signal's handler, or by another thread.
@@ -136,6 +155,7 @@ class Pipeline:
                 query.stop()
 
     def session(self, quiet: bool = False) -> SparkSession:
+        """The Spark session that `run` uses if it is given none."""
         chosen = dict(self.spark)
         if self.master.startswith("local"):
             # Spark's 200 are meant for a cluster; every one of them costs a task and a state store.
@@ -156,7 +176,8 @@ class Pipeline:
     def _read(self, spark: SparkSession, topics: Topics) -> DataFrame:
         names = topics if isinstance(topics, str) else ",".join(topics)
         chosen: dict[str, Any] = {f"kafka.{name}": value for name, value in self.settings.items()}
-        chosen["kafka.bootstrap.servers"] = self.bootstrap
+        servers = SparkSettings.of(self.bootstrap_servers).endpoints()
+        chosen["kafka.bootstrap.servers"] = ",".join(map(str, servers))
         chosen["subscribe"] = names
         chosen["tasks"] = spark.sparkContext.defaultParallelism
         if self.options.get("startingOffsets") == "committed":
@@ -198,7 +219,7 @@ class _Watched:
                 raise
             # Spark looks into the trace of an interrupted job with a regular expression, which
             # overflows its stack: it gets a short one.
-            raise Stopped(f"batch {batch_id} was aborted: the pipeline was stopped") from None
+            raise StoppedError(f"batch {batch_id} was aborted: the pipeline was stopped") from None
         self._on_progress(
             Progress(
                 application=sink.application,

@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from semel.client.machines.ledger import LedgerEntry, LedgerRefusal
+from semel.errors import StaleCheckpointError
 
 WRITER = "spark"
-
-
-class StaleCheckpoint(Exception):
-    """The checkpoint and the ledger do not belong together; the message names both."""
 
 
 class BatchVerdict(enum.Enum):
@@ -60,7 +57,7 @@ def judge(application: str, committed: QueryBatch | None, batch: QueryBatch) -> 
     continued = _continued_from_ledger(application, batch)
     if committed is None:
         if continued is not None:
-            raise StaleCheckpoint(
+            raise StaleCheckpointError(
                 f"application {application!r} starts from its ledger, which has no entry"
             )
         return BatchVerdict.RUN
@@ -70,7 +67,7 @@ def judge(application: str, committed: QueryBatch | None, batch: QueryBatch) -> 
         return BatchVerdict.SKIP
     if batch.batch == committed.batch + 1 and batch.start == committed.end:
         return BatchVerdict.RUN
-    raise StaleCheckpoint(
+    raise StaleCheckpointError(
         f"application {application!r} has committed {committed}; the checkpoint comes with {batch}."
         " It is neither that batch nor the next one: an old checkpoint was restored, or the topic"
         " with the ledger was. Continue with the right checkpoint, or begin a new one"
@@ -81,13 +78,13 @@ def _judge_new_query(
     application: str, committed: QueryBatch, batch: QueryBatch, continued: tuple[Any, ...] | None
 ) -> BatchVerdict:
     if batch.batch != 0:
-        raise StaleCheckpoint(
+        raise StaleCheckpointError(
             f"application {application!r} has committed {committed}; the checkpoint is of another"
             f" query and not at its beginning: {batch}. Use that query's checkpoint, a new one, or"
             " another application name"
         )
     if continued is not None and continued != tuple(map(_position, committed.end)):
-        raise StaleCheckpoint(
+        raise StaleCheckpointError(
             f"the query starts from the ledger of {application!r} at {continued}, but by now"
             f" {committed} is committed: another query got there first"
         )

@@ -161,8 +161,10 @@ class LogFiles(Log):
         if self.offline is None:
             cause = error if isinstance(error, OSError) else None
             name = errno.errorcode.get(cause.errno or 0, "") if cause else "corrupt"
+            why = (cause and cause.strerror) or str(error)
             self.offline = StorageError(
-                f"{self.topic}-{self.partition} is offline: {error} {name}".rstrip(), cause
+                f"{self.topic}-{self.partition} is offline: {why}{f' ({name})' if name else ''}",
+                cause,
             )
         return self.offline
 

@@ -140,7 +140,8 @@ class Segment:
     def append(
         self, buffers: Sequence[Buffer], coming: list[AnyPlace], size: int, config: LogConfig
     ) -> None:
-        """Write and account for batches; after an error the file may hold part of them."""
+        """Write and account for batches; after an error the file may hold part of them. Its twin
+        is `append_easy`."""
         file = self.log.get()
         if len(buffers) > 1024 or self.files.write(file.fd, buffers) != size:
             self.files.truncate(file.fd, self.size)
@@ -149,7 +150,8 @@ class Segment:
 
     def append_easy(self, batch: Buffer, last_offset: int, max_timestamp: int) -> bool:
         """What nearly every append is: one batch, at `next_offset`, that needs neither a new
-        segment nor an index entry. False, and nothing done, for all others."""
+        segment nor an index entry. False, and nothing done, for all others: they take `append`, its
+        twin, after `must_roll`."""
         position = self.size
         size = len(batch)
         end = position + size

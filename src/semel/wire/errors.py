@@ -128,7 +128,7 @@ class ErrorCode(IntEnum):
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, _FATAL, "not allowed to use this transactional id", _GRANT
     SECURITY_DISABLED = 54, _FATAL, "the broker runs without access control", "Configure an authorizer first."
     OPERATION_NOT_ATTEMPTED = 55, _ABORT, "not tried, because another part of the same request failed", "Look at the other errors of this request."
-    KAFKA_STORAGE_ERROR = 56, _RETRY, "the broker's disk failed", "Another replica may answer; if it repeats, look into the broker's log."
+    KAFKA_STORAGE_ERROR = 56, _RETRY, "the broker cannot write to its disk: it is full, or it fails", "Make room on the broker's disk, or look into its log; clients send again by themselves until their time is over."
     LOG_DIR_NOT_FOUND = 57, _FATAL, "the broker has no such log directory", _CORRECT
     SASL_AUTHENTICATION_FAILED = 58, _FATAL, "the credentials were refused", "Check user, password or token, and the mechanism."
     UNKNOWN_PRODUCER_ID = 59, _ABORT, "the partition has forgotten this producer", _ABORT_AND_RETRY

@@ -137,7 +137,7 @@ def decode_request(buffer: Buffer, position: int = 0) -> tuple[RequestHeader, Me
 @cache
 def request_reader(api_key: int, version: int) -> Callable[[bytearray, int], Message]:
     """`read(frame, position)` of one API and version, for who reads many requests of it: the body
-    of a request, given from after its client id."""
+    of a request, given from after its client id. Its twin is `decode_request`."""
     message_class = request_class(api_key)
     message_class.require(version)
     return compile_reader(message_class, version)
@@ -154,7 +154,7 @@ def request_checker(api_key: int, version: int) -> Callable[[bytearray, int, int
 
 @cache
 def response_writer(api_key: int, version: int) -> Callable[[Message, int], Frame]:
-    """`write(message, correlation_id)`, like `encode_response`, for who writes many."""
+    """`write(message, correlation_id)`, for who writes many. Its twin is `encode_response`."""
     message_class = response_class(api_key)
     message_class.require(version)
     return compile_writer(message_class, version, Frame, _has_tags(message_class, version))

@@ -386,6 +386,31 @@ async def test_a_heartbeat_that_makes_no_sense_is_refused_in_kafkas_words(speak,
     assert response.error_message == message
 
 
+async def test_who_speaks_as_a_member_in_epoch_0_is_sent_to_join_again(speak, topic):
+    """As librdkafka does when it was unsubscribed while it gave up partitions. It dies of Kafka's
+    INVALID_REQUEST, and recovers from being fenced."""
+    await speak.ask(heartbeat(), 1)
+    await speak.ask(heartbeat(member_epoch=-1), 1)
+    lost = heartbeat(rebalance_timeout_ms=-1, topic_partitions=None)
+    response = await speak.ask(lost, 1)
+    assert response.error_code == ErrorCode.FENCED_MEMBER_EPOCH
+    assert "to join, it must say all that a join says" in response.error_message
+    assert (await speak.ask(heartbeat(), 1)).error_code == 0
+
+
+async def test_a_groups_own_assignment_interval_is_obeyed(speak, broker, topic):
+    broker.catalog.configure("group", "g", {"consumer.assignment.interval.ms": "9000"})
+    await speak.ask(heartbeat(member_id="a"), 1)
+    late = await speak.ask(heartbeat(member_id="b"), 1)
+    assert late.assignment.topic_partitions == []
+    assert late.heartbeat_interval_ms == 5000  # the usual one comes first
+    group = broker.groups.shard_of("g").machine.state.groups["g"]
+    assert group.assignment_epoch < group.epoch
+    broker.catalog.configure("group", "g", {"consumer.assignment.interval.ms": "0"})
+    await speak.ask(heartbeat(member_id="c"), 1)
+    assert group.assignment_epoch == group.epoch
+
+
 async def test_an_unknown_assignor_is_refused(speak):
     response = await speak.ask(heartbeat(server_assignor="magic"), 1)
     assert response.error_code == ErrorCode.UNSUPPORTED_ASSIGNOR

@@ -10,25 +10,31 @@ from contextlib import suppress
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import OffsetAndMetadata
 
 from semel.broker.server import Broker
+from semel.core.groups.consumer.group import ConsumerMember
 
 PARTITIONS = 4
 PROTOCOLS = ["classic", "consumer"]
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     settings = {
         "num.partitions": PARTITIONS,
         "group.consumer.heartbeat.interval.ms": 300,
         "group.min.session.timeout.ms": 1000,
     }
     with Broker(data=tmp_path_factory.mktemp("data"), settings=settings) as broker:
-        yield broker.bootstrap_servers
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def servers(broker: Broker) -> str:
+    return broker.bootstrap_servers
 
 
 @pytest.fixture
@@ -381,3 +387,83 @@ def test_many_members_come_and_go_under_load_and_nothing_is_lost(servers, consum
     for thread in threads:
         thread.join()
     assert seen == set(range(200))
+
+
+class Fickle:
+    """A librdkafka consumer whose application changes its mind, and what its broker knows."""
+
+    def __init__(self, broker: Broker, member: Consumer, group: str) -> None:
+        self.broker = broker
+        self.member = member
+        self.group = group
+
+    def subscribe(self, *names: str) -> None:
+        self.member.subscribe(
+            [*names],
+            on_assign=lambda it, new: it.incremental_assign(new),
+            on_revoke=lambda it, gone: it.incremental_unassign(gone),
+        )
+
+    def poll_until_it_has(self, *topics: str) -> None:
+        wanted = {(topic, partition) for topic in topics for partition in range(PARTITIONS)}
+        while {(one.topic, one.partition) for one in self.member.assignment()} != wanted:
+            message = self.member.poll(0.05)
+            assert message is None or message.error() is None, message.error()
+
+    def known(self) -> list[ConsumerMember]:
+        group = self.broker.groups.shard_of(self.group).machine.state.groups.get(self.group)
+        return list(group.members.values()) if group is not None else []
+
+    def set_interval(self, milliseconds: int) -> None:
+        configs = {"consumer.assignment.interval.ms": str(milliseconds)}
+        self.broker.loop.call_soon_threadsafe(
+            self.broker.catalog.configure, "group", self.group, configs
+        )
+
+
+@pytest.fixture
+def fickle(broker: Broker, consumer: Callable[..., Consumer], group: str) -> Fickle:
+    return Fickle(broker, consumer(group, "consumer"), group)
+
+
+@pytest.fixture
+def other(servers: str, topic: str) -> str:
+    name = f"{topic}-other"
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(20)
+    return name
+
+
+def test_librdkafka_survives_a_subscription_that_changes_and_then_ends(
+    fickle: Fickle, topic: str, other: str
+) -> None:
+    """As in its own test 0045 `many_updates`: one that hears of partitions to give up in between
+    leaves the group and never speaks again."""
+    fickle.set_interval(15_000)  # however slow this machine is
+    fickle.subscribe(topic, other)
+    fickle.poll_until_it_has(topic, other)
+    fickle.subscribe(other)
+    while [one.topic_names for one in fickle.known()] != [{other}]:
+        pass
+    for _ in range(20):
+        fickle.member.assignment()  # asks the thread that hears the broker: it has heard by now
+    fickle.member.unsubscribe()
+    fickle.subscribe(topic)
+    fickle.set_interval(0)
+    fickle.poll_until_it_has(topic)
+
+
+def test_librdkafka_recovers_when_it_is_unsubscribed_while_it_gives_up_partitions(
+    fickle: Fickle, topic: str, other: str
+) -> None:
+    """It then speaks as a member that it no longer is, and must not hear that this is invalid."""
+    fickle.subscribe(topic, other)
+    fickle.poll_until_it_has(topic, other)
+    fickle.subscribe(other)
+    while not any(one.revoking for one in fickle.known()):
+        pass  # it is asked to give up half of what it has, and does so when it is polled next
+    fickle.member.unsubscribe()
+    while fickle.known():
+        fickle.member.poll(0.05)
+    fickle.subscribe(other)
+    fickle.poll_until_it_has(other)

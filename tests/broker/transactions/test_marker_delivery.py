@@ -4,6 +4,8 @@ import asyncio
 from itertools import count
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from semel.broker.coordinators.marker_channel import WireChannel
 from semel.broker.coordinators.marker_sender import GONE, NOWHERE, MarkerSender, PendingCompleteTxn
@@ -272,3 +274,61 @@ async def test_markers_led_here_are_written_before_send_returns(broker):
     assert txn.settled
     assert next(reports) == 1
     assert [partition.last_stable_offset for partition in broker.partitions.of("t")] == [2, 2]
+
+
+transactions = st.lists(
+    st.tuples(
+        st.integers(1, 3),  # producer
+        st.integers(0, 3),  # epoch
+        st.booleans(),  # commit
+        st.frozensets(st.integers(0, 3), min_size=1),  # partitions; there is no number 3
+        st.sampled_from([0, 2]),  # transaction version
+        st.frozensets(st.integers(0, 2)),  # those with records in them
+    ),
+    max_size=6,
+)
+
+
+async def test_markers_written_at_once_are_those_that_are_sent(broker):
+    """`write` is the short way of one broker; the long way through `send` leaves the same logs."""
+    names = count()
+
+    @settings(max_examples=40, deadline=None)
+    @given(transactions)
+    def agree(drawn):
+        sides = [f"{how}-{next(names)}" for how in ("write", "send")]
+        for topic in sides:
+            broker.catalog.create_topic(topic, 3)
+        for producer_id, epoch, commit, indexes, version, written in drawn:
+            left = [
+                end(topic, producer_id, epoch, commit, indexes, version, written) for topic in sides
+            ]
+            assert left[0] == left[1]
+            assert log_of(sides[0]) == log_of(sides[1])
+
+    def end(topic, producer_id, epoch, commit, indexes, version, written):
+        for index in written & indexes:
+            open_transaction(broker.partitions.find(topic, index), producer_id, epoch)
+        state = TxnState.PREPARE_COMMIT if commit else TxnState.PREPARE_ABORT
+        partitions = frozenset((topic, index) for index in indexes)
+        prepared = Transaction(
+            "etl", producer_id, epoch, 60_000, state, partitions, client_version=version
+        )
+        sender, told = MarkerSender(broker), []
+        txn = PendingCompleteTxn(WriteMarkers(prepared), 5, lambda: True, told.append)
+        left = sender.write(prepared, 5) if topic.startswith("write") else dict.fromkeys(partitions)
+        sender.send(txn, left)
+        progress = txn.progress
+        return len(told), progress.cancelled, {index for _, index in progress.partitions}
+
+    def log_of(topic):
+        facts = []
+        for partition in broker.partitions.of(topic):
+            producers = {
+                producer_id: (entry.epoch, entry.coordinator_epoch, entry.open_since_offset)
+                for producer_id, entry in partition.state.producers.items()
+            }
+            facts.append((partition.high_watermark, partition.last_stable_offset, producers))
+        return facts
+
+    agree()

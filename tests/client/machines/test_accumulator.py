@@ -1,5 +1,7 @@
 """Batches on their way out: order, sequences, retries, splits, bounds; and what answers mean."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -235,6 +237,41 @@ def test_what_is_settled_keeps_no_records() -> None:
     assert batch.builder.count == 0
 
 
+@pytest.mark.parametrize("before", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("key", "value", "timestamp", "headers"),
+    [
+        (None, "text", 5, ()),
+        ("text", b"v", 5, ()),
+        (None, b"v", "text", ()),
+        (None, b"v", 5, (("a", "text"),)),
+        (None, b"v", 5, (("\ud800", b""),)),
+    ],
+)
+def test_what_cannot_be_encoded_changes_nothing(
+    before: int, key: Any, value: Any, timestamp: Any, headers: Any
+) -> None:
+    accumulator, expected = small(), small()
+    queue = accumulator.queue_of(P)
+    fill(accumulator, before)
+    fill(expected, before)
+    expected.queue_of(P)
+    with pytest.raises((TypeError, UnicodeError)):
+        accumulator.append(queue, key, value, timestamp, headers, 20, 7)
+    if before == 1:  # where the open batch has room
+        with pytest.raises((TypeError, UnicodeError)):
+            accumulator.append_open(queue, key, value, timestamp, headers, 20)
+    assert described(accumulator) == described(expected)
+
+
+def described(accumulator: Accumulator) -> Any:
+    return accumulator.buffered, accumulator.has_unsettled, [
+        (bytes(b.builder.body), b.builder.count, b.builder.base_timestamp,
+         b.builder.max_timestamp, b.reserved, b.created_ms)
+        for queue in accumulator.queues.values() for b in queue.batches()
+    ]  # fmt: skip
+
+
 def test_a_single_record_cannot_be_split() -> None:
     accumulator = Accumulator(AccumulatorLimits(linger_ms=0.0))
     fill(accumulator, 1)
@@ -316,3 +353,36 @@ def test_waits_double_up_to_a_bound_and_jitter_stays_within_it() -> None:
     deadline = Deadline.after(50, 100)
     assert deadline.remaining_ms(100) == 50
     assert deadline.has_passed(150)
+
+
+records = st.lists(
+    st.tuples(st.none() | st.binary(max_size=40), st.binary(max_size=60), st.integers(0, 5)),
+    max_size=40,
+)
+
+
+@given(records, st.sampled_from([95, 200, 1000]), st.sampled_from([150, 400, 10_000]))
+def test_a_record_goes_into_the_open_batch_as_it_would_the_long_way(
+    records: list[tuple[bytes | None, bytes, int]], batch_size: int, memory: int
+) -> None:
+    short, long = (small(batch_size=batch_size, buffer_memory=memory) for _ in range(2))
+    for key, value, timestamp in records:
+        size = 20 + len(key or b"") + len(value)
+        must_wait = long.must_wait(long.queue_of(P), size)
+        index = short.append_open(short.queue_of(P), key, value, timestamp, (), size)
+        if not long.has_room(size):
+            assert must_wait
+            assert index == -1
+            continue
+        _, place = long.append(long.queue_of(P), key, value, timestamp, (), size, 0)
+        assert index == (-1 if must_wait or place == 0 else place)
+        if index < 0:
+            short.append(short.queue_of(P), key, value, timestamp, (), size, 0)
+        assert state(short) == state(long)
+
+
+def state(accumulator: Accumulator) -> object:
+    queue = accumulator.queue_of(P)
+    return accumulator.buffered, [
+        (bytes(batch.builder.body), batch.count, batch.reserved) for batch in queue.batches()
+    ]

@@ -104,7 +104,7 @@ class Story:
     def in_transaction(self, *partitions: TopicPartition) -> "Story":
         self.ready().manager.begin_transaction()
         for partition in partitions:
-            self.manager.add_partition(partition)
+            self.manager.add_partition(partition, 0)
         if partitions and self.manager.version == 1:
             self.expect(AddPartitionsToTxnRequest, added(dict.fromkeys(partitions, E.NONE)))
         return self
@@ -135,7 +135,7 @@ def test_a_transaction_of_version_1_adds_partitions_before_records_go_to_them() 
     story = Story().ready()
     manager = story.manager
     manager.begin_transaction()
-    manager.add_partition(A)
+    manager.add_partition(A, 0)
     assert not manager.may_send_to(A)
     message = story.expect(AddPartitionsToTxnRequest, added({A: E.NONE}))
     assert message.v3_and_below_topics[0].name == "a"
@@ -183,7 +183,7 @@ def test_a_transaction_without_records_is_ended_without_a_request(version: int) 
 
 def test_offsets_of_version_1_are_added_at_one_coordinator_and_committed_at_the_other() -> None:
     story = Story().in_transaction()
-    pending = story.manager.send_offsets(OFFSETS, GROUP)
+    pending = story.manager.send_offsets(OFFSETS, GROUP, 0)
     story.expect(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse())
     lookup = story.expect(FindCoordinatorRequest, found())
     assert (lookup.key_type, lookup.coordinator_keys) == (0, ["group"])
@@ -198,7 +198,7 @@ def test_offsets_of_version_1_are_added_at_one_coordinator_and_committed_at_the_
 
 def test_offsets_of_version_2_go_to_the_group_at_once() -> None:
     story = Story(version=2).in_transaction()
-    story.manager.send_offsets(OFFSETS, GROUP)
+    story.manager.send_offsets(OFFSETS, GROUP, 0)
     story.expect(FindCoordinatorRequest, found())
     story.expect(TxnOffsetCommitRequest, offsets_committed())
     story.manager.commit()
@@ -215,8 +215,8 @@ def test_an_idempotent_producer_asks_any_broker_for_its_id() -> None:
 
 def test_offsets_wait_behind_partitions_and_the_end_comes_last() -> None:
     story = Story().in_transaction()
-    story.manager.send_offsets(OFFSETS, GROUP)
-    story.manager.add_partition(A)
+    story.manager.send_offsets(OFFSETS, GROUP, 0)
+    story.manager.add_partition(A, 0)
     story.manager.commit()
     story.expect(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse(), unsettled=True)
     story.expect(AddPartitionsToTxnRequest, added({A: E.NONE}), unsettled=True)
@@ -227,9 +227,9 @@ def test_offsets_wait_behind_partitions_and_the_end_comes_last() -> None:
 
 def test_partitions_added_while_a_request_waits_join_it() -> None:
     story = Story().in_transaction()
-    story.manager.add_partition(A)
+    story.manager.add_partition(A, 0)
     story.expect(AddPartitionsToTxnRequest, added({A: E.CONCURRENT_TRANSACTIONS}))
-    story.manager.add_partition(B)
+    story.manager.add_partition(B, 0)
     message = story.expect(AddPartitionsToTxnRequest, added({A: E.NONE, B: E.NONE}))
     assert [topic.name for topic in message.v3_and_below_topics] == ["a", "b"]
     story.expect_nothing()
@@ -259,7 +259,7 @@ def test_a_request_to_be_repeated_waits_its_time() -> None:
 
 def test_the_first_partition_of_a_transaction_does_not_wait_long_for_the_last_markers() -> None:
     story = Story().in_transaction()
-    story.manager.add_partition(A)
+    story.manager.add_partition(A, 0)
     story.expect(AddPartitionsToTxnRequest, added({A: E.CONCURRENT_TRANSACTIONS}))
     assert story.manager.wake_at_ms() == 20.0
 
@@ -305,7 +305,7 @@ def test_a_lost_lookup_waits_longer_each_time() -> None:
 
 def test_offsets_that_time_out_look_the_group_up_again() -> None:
     story = Story(version=2).in_transaction()
-    pending = story.manager.send_offsets(OFFSETS, GROUP)
+    pending = story.manager.send_offsets(OFFSETS, GROUP, 0)
     story.expect(FindCoordinatorRequest, found())
     story.expect(TxnOffsetCommitRequest, offsets_committed(E.REQUEST_TIMED_OUT))
     story.expect(FindCoordinatorRequest, found())
@@ -320,8 +320,8 @@ def test_offsets_that_time_out_look_the_group_up_again() -> None:
 def test_a_topic_that_may_not_be_written_to_is_abortable_and_the_producer_goes_on() -> None:
     story = Story().in_transaction()
     manager = story.manager
-    manager.add_partition(A)
-    manager.add_partition(B)
+    manager.add_partition(A, 0)
+    manager.add_partition(B, 0)
     codes = {A: E.OPERATION_NOT_ATTEMPTED, B: E.TOPIC_AUTHORIZATION_FAILED}
     story.expect(AddPartitionsToTxnRequest, added(codes))
     assert manager.state is State.ABORTABLE_ERROR
@@ -342,7 +342,7 @@ def test_a_topic_that_may_not_be_written_to_is_abortable_and_the_producer_goes_o
 )  # fmt: skip
 def test_a_group_that_moved_on_makes_the_transaction_abortable(code: E) -> None:
     story = Story(version=2).in_transaction()
-    pending = story.manager.send_offsets(OFFSETS, GROUP)
+    pending = story.manager.send_offsets(OFFSETS, GROUP, 0)
     story.expect(FindCoordinatorRequest, found())
     story.expect(TxnOffsetCommitRequest, offsets_committed(code))
     assert failed(pending, ErrorKind.ABORTABLE)
@@ -428,7 +428,7 @@ def test_errors_while_aborting_do_not_stop_the_abort() -> None:
 def test_an_added_partition_whose_answer_is_lost_after_an_error_needs_a_new_epoch() -> None:
     story = Story().in_transaction()
     manager = story.manager
-    manager.add_partition(A)
+    manager.add_partition(A, 0)
     request = manager.next_request(0, False)
     assert request is not None
     manager.fail_abortable(Failure(ErrorKind.ABORTABLE, "something else"), needs_bump=False)
@@ -454,6 +454,34 @@ def test_a_fenced_producer_is_told_so_whatever_the_version_called_it(code: E) ->
         with pytest.raises(NotAllowed, match="newer producer"):
             call()
     story.expect_nothing()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("code", [E.INVALID_TXN_STATE, E.PRODUCER_FENCED, E.INVALID_PRODUCER_EPOCH])
+def test_a_transaction_past_its_timeout_is_told_so_and_one_within_it_is_not(
+    code: E, version: int
+) -> None:
+    for now, told in ((59_999.0, False), (60_000.0, True)):
+        story = Story(version).in_transaction(A)
+        story.now = now
+        commit = story.manager.commit()
+        story.expect(EndTxnRequest, EndTxnResponse(error_code=code))
+        text = str(commit.failure)
+        assert ("had run for 60.0 s, longer than its timeout" in text) == told
+        assert ("transaction.timeout.ms, 60000 ms" in text) == told
+        assert ("raise transaction_timeout_ms" in text) == told
+
+
+def test_the_time_of_a_transaction_begins_with_the_first_that_is_sent_in_it() -> None:
+    manager = (story := Story(2).in_transaction(A)).manager
+    manager.commit()
+    story.expect(EndTxnRequest, EndTxnResponse(producer_id=7, producer_epoch=2))
+    manager.begin_transaction()
+    refused = Failure(ErrorKind.FATAL, "refused", E.INVALID_TXN_STATE)
+    assert manager.explained(refused, 90_000.0) is refused, "nothing was sent yet"
+    manager.send_offsets(OFFSETS, GROUP, 80_000)
+    assert manager.explained(refused, 90_000.0) is refused
+    assert "70.0 s" in str(manager.explained(refused, 150_000.0))
 
 
 @pytest.mark.parametrize(
@@ -515,9 +543,9 @@ def test_calls_out_of_order_say_what_is_missing() -> None:
         with pytest.raises(NotAllowed, match="needs begin_transaction"):
             call()
     with pytest.raises(NotAllowed, match="send needs begin_transaction"):
-        story.manager.add_partition(A)
+        story.manager.add_partition(A, 0)
     with pytest.raises(NotAllowed, match="needs begin_transaction"):
-        story.manager.send_offsets(OFFSETS, GROUP)
+        story.manager.send_offsets(OFFSETS, GROUP, 0)
     story.manager.begin_transaction()
     with pytest.raises(NotAllowed, match="a transaction is open"):
         story.manager.begin_transaction()

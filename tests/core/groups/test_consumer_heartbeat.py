@@ -202,17 +202,6 @@ def test_the_assignor_most_members_ask_for_is_used(bench):
     assert target == {"a": {"t": [0, 1], "u": [0, 1]}, "b": {"t": [2], "u": [2]}}
 
 
-def test_assignments_can_be_spaced_out():
-    settings = GroupSettings(consumer_assignment_interval_ms=1_000)
-    bench = GroupBench(settings, t=4)
-    bench.beat("a")
-    epoch = bench.beat("b").member_epoch
-    assert bench.consumer().state is ConsumerState.ASSIGNING
-    bench.advance(1_000)
-    bench.beat("b", epoch)
-    assert bench.consumer().assignment_epoch == bench.consumer().epoch
-
-
 # Epochs
 
 

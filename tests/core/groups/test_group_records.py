@@ -126,7 +126,7 @@ def test_partitions_written_before_their_epochs_were_have_the_members_epoch():
 
 
 @given(group_id=st.text(max_size=40), member_id=st.text(max_size=40))
-def test_a_members_key_packed_by_hand_is_what_the_general_encoder_writes(group_id, member_id):
+def test_a_members_key_is_what_its_class_writes(group_id, member_id):
     from semel.wire.records.consumer_groups import ConsumerGroupCurrentMemberAssignmentKey as Key
 
     expected = bytearray(Key.API_KEY.to_bytes(2, "big"))

@@ -1,10 +1,13 @@
 """Adding partitions and verifying them: every state, both versions."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from semel.core.transactions.commands import AddPartitions, VerifyPartitions
-from semel.core.transactions.partitions import includes
+from semel.core.transactions.partitions import includes, verify_partitions
 from semel.core.transactions.states import TxnState
+from semel.core.transactions.transaction import Transaction
 from semel.wire.errors import ErrorCode as E
 
 PAYMENTS, ORDERS = ("payments", 0), ("orders", 3)
@@ -106,3 +109,25 @@ class TestVerifying:
         fenced, unknown = E.PRODUCER_FENCED, E.INVALID_PRODUCER_ID_MAPPING
         assert verify(ongoing, PAYMENTS, epoch=1).by_partition == {PAYMENTS: fenced}
         assert verify(ongoing, PAYMENTS, producer_id=9).by_partition == {PAYMENTS: unknown}
+
+
+transactions = st.builds(
+    Transaction,
+    st.just("etl"),
+    producer_id=st.integers(6, 7),
+    epoch=st.integers(0, 2),
+    timeout_ms=st.just(60_000),
+    state=st.sampled_from(TxnState),
+    partitions=st.frozensets(st.sampled_from([PAYMENTS, ORDERS])),
+    next_producer_id=st.sampled_from([-1, 7, 8]),
+    next_epoch=st.sampled_from([-1, 0, 1]),
+)
+
+
+@given(st.none() | transactions, st.integers(6, 8), st.integers(0, 2))
+def test_a_partition_is_included_where_the_coordinator_would_say_so(txn, producer_id, epoch):
+    command = VerifyPartitions("etl", producer_id, epoch, frozenset({PAYMENTS, ORDERS}))
+    errors = verify_partitions(txn, command).reply.by_partition
+    for partition in (PAYMENTS, ORDERS):
+        is_verified = errors[partition] is E.NONE
+        assert includes(txn, producer_id, epoch, partition) == is_verified

@@ -4,6 +4,7 @@
 //	franz transactions BOOTSTRAP TOPIC ID    commit, abort, commit; then read back what is committed
 //	franz copy BOOTSTRAP FROM TO GROUP ID    consume, transform and produce exactly once until FROM is read
 //	franz member BOOTSTRAP FROM TO GROUP ID  the same until it is killed; says "committed" after every transaction
+//	franz version BOOTSTRAP                  guess the broker's version as kcl does: one of 4.x
 //
 // It prints "ok" and exits 0, or says what was wrong and exits 1.
 package main
@@ -13,9 +14,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 const records = 200
@@ -38,10 +42,29 @@ func run(ctx context.Context, command string, args []string) error {
 		return transactions(ctx, args[0], args[1], args[2])
 	case "copy":
 		return copyExactlyOnce(ctx, args[0], args[1], args[2], args[3], args[4])
+	case "version":
+		return version(ctx, args[0])
 	case "member":
 		return member(ctx, args[0], args[1], args[2], args[3], args[4])
 	}
 	return fmt.Errorf("unknown command %q", command)
+}
+
+func version(ctx context.Context, bootstrap string) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	answer, err := kmsg.NewPtrApiVersionsRequest().RequestWith(ctx, client)
+	if err != nil {
+		return err
+	}
+	guess := kversion.FromApiVersionsResponse(answer).VersionGuess()
+	if !strings.HasPrefix(guess, "v4.") {
+		return fmt.Errorf("taken for %s", guess)
+	}
+	return nil
 }
 
 func codec(name string) kgo.CompressionCodec {

@@ -367,7 +367,7 @@ class Conversation:
         request = OffsetFetchRequest(
             group_id=self.group, topics=[topic], require_stable=require_stable
         )
-        answer = self.client.ask(request, 7)
+        answer = self._ask(request, 7, lambda answer: [answer.error_code])
         [found] = answer.topics[0].partitions
         while settle and found.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
             time.sleep(0.05)

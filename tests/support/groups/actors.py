@@ -21,6 +21,7 @@ from semel.core.groups.classic.group import ClassicGroup
 from semel.core.groups.commands import Heartbeat, LeaveGroup, OffsetCommit, OffsetToCommit
 from semel.core.groups.consumer.group import LEAVE_STATIC_EPOCH, ConsumerGroup
 from semel.core.groups.replies import HeartbeatReply, JoinReply, SyncReply
+from semel.core.groups.settings import GroupSettings
 from semel.core.groups.states import ClassicState, ConsumerState
 from semel.wire.errors import ErrorCode
 
@@ -255,6 +256,7 @@ class ConsumerActor(Actor):
         self.member_id = world.fresh_id(name)
         self.tells_all = True  # as clients do when they join, and after an answer was lost
         self.clings = False  # goes on with what it was told to give up, until it is thrown out
+        self.topics = [TOPIC]
 
     def step(self) -> None:
         if self.epoch <= 0 or self.bench.now_ms >= self.next_beat_ms:
@@ -279,6 +281,9 @@ class ConsumerActor(Actor):
             self.owned, self.tells_all = set(), True
             if self.instance_id is None and self.dice.random() < 0.5:
                 self._say(only_introduces=True)  # it came with others
+        if self.world.is_calm or (self.world.is_fickle and self.dice.random() < 0.1):
+            wanted = [TOPIC] if self.world.is_calm else self.dice.choice([[TOPIC], ["other"]])
+            self.topics, self.tells_all = wanted, self.tells_all or wanted != self.topics
         holder = self._holder() if self.epoch == 0 else None
         reply = self._say()
         assert holder is None or reply.error is not NONE, f"{holder} still is {self.instance_id}"
@@ -309,7 +314,7 @@ class ConsumerActor(Actor):
         return self.bench.beat(
             self.member_id,
             self.epoch,
-            [TOPIC] if self.tells_all else None,
+            self.topics if self.tells_all else None,
             {TOPIC: sorted(self.owned)} if self.owned else {},
             instance_id=self.instance_id,
             rebalance_timeout_ms=REBALANCE_MS if self.tells_all else -1,
@@ -340,7 +345,11 @@ class GroupWorld:
 
     def __init__(self, seed: int, kinds: str) -> None:
         self.dice = random.Random(seed)
-        self.bench = GroupBench(t=PARTITIONS)
+        # Every second world has time between assignments, as brokers do by default, and members
+        # that change their subscription.
+        self.is_fickle = seed % 2 == 1
+        settings = GroupSettings(0, consumer_assignment_interval_ms=250 * self.is_fickle)
+        self.bench = GroupBench(settings, t=PARTITIONS)
         self.ledger = Ledger()
         self.ghosts = Ghosts(self, TOPIC)
         self.kinds = kinds

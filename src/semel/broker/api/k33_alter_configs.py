@@ -45,4 +45,5 @@ def _alter(ctx: Context, asked: Asked, times: int, validate_only: bool) -> None:
     resource = Resource(ctx, asked.resource_type, asked.resource_name)
     resource.authorize("ALTER_CONFIGS")
     resource.check_exists()
+    resource.check_alterable(config.name for config in asked.configs)
     resource.replace({config.name: config.value for config in asked.configs}, validate_only)

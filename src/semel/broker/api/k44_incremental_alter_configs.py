@@ -13,7 +13,7 @@ from enum import IntEnum
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
 from semel.broker.settings.definitions import Setting, SettingType
-from semel.broker.settings.resources import Resource
+from semel.broker.settings.resources import Resource, ResourceType
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.incremental_alter_configs import (
@@ -62,11 +62,12 @@ def _alter(ctx: Context, asked: Asked, validate_only: bool) -> None:
     resource.authorize("ALTER_CONFIGS")
     resource.check_exists()
     _check_changes(asked.configs)
+    resource.check_alterable(change.name for change in asked.configs)
     configs: dict[str, str | None] = dict(resource.own)
     present = {entry.setting.name: entry.value for entry in resource.describe(None)}
     for change in asked.configs:
         setting = resource.table.get(change.name)
-        _apply(configs, change, setting, present.get(change.name))
+        _apply(configs, change, setting, present.get(change.name), resource.type)
     resource.replace(configs, validate_only)
 
 
@@ -92,7 +93,11 @@ def _check_changes(changes: list[Change]) -> None:
 
 
 def _apply(
-    configs: dict[str, str | None], change: Change, setting: Setting | None, present: str | None
+    configs: dict[str, str | None],
+    change: Change,
+    setting: Setting | None,
+    present: str | None,
+    kind: ResourceType,
 ) -> None:
     operation = Operation(change.config_operation)
     if operation is Operation.SET:
@@ -102,17 +107,21 @@ def _apply(
     elif setting is None:
         configs[change.name] = change.value  # refused as unknown together with the rest
     else:
-        _check_is_list(operation, setting)
+        _check_is_list(operation, setting, kind)
         given = change.value or ""
         entries = _added if operation is Operation.APPEND else _subtracted
         configs[change.name] = entries(setting, present, given)
 
 
-def _check_is_list(operation: Operation, setting: Setting) -> None:
+def _check_is_list(operation: Operation, setting: Setting, kind: ResourceType) -> None:
+    """Brokers' settings are changed by ConfigAdminManager first, the others by the controller."""
+    name = setting.name
     if setting.kind is not SettingType.LIST:
         raise ApiError(
             ErrorCode.INVALID_CONFIG,
-            f"Can't {operation.name} to key {setting.name} because its type is not LIST.",
+            f"Config value {operation.name.lower()} is not allowed for config key: {name}"
+            if kind is ResourceType.BROKER
+            else f"Can't {operation.name} to key {name} because its type is not LIST.",
         )
 
 

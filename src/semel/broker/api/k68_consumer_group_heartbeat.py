@@ -83,6 +83,14 @@ def _invalid(
 
 
 def _bad_join(request: ConsumerGroupHeartbeatRequest) -> HeartbeatReply | None:
+    speaks_as_member = request.rebalance_timeout_ms == -1 and request.topic_partitions is None
+    if speaks_as_member and request.member_id:
+        # It says no more than a member that stays: one that left, and forgot to join anew. Kafka's
+        # INVALID_REQUEST would be the death of librdkafka's consumers; fenced ones join properly.
+        return HeartbeatReply(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"{request.member_id} is not a member: to join, it must say all that a join says.",
+        )
     if request.rebalance_timeout_ms == -1:
         return _bad("RebalanceTimeoutMs must be provided in first request.")
     if request.topic_partitions is None or request.topic_partitions:
@@ -104,6 +112,7 @@ def _command(ctx: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerGr
     own = ctx.catalog.configs.get(("group", request.group_id), {})
     session_ms = own.get("consumer.session.timeout.ms")
     interval_ms = own.get("consumer.heartbeat.interval.ms")
+    assignment_ms = own.get("consumer.assignment.interval.ms")
     return ConsumerGroupHeartbeat(
         group_id=request.group_id,
         member_id=request.member_id,
@@ -122,6 +131,7 @@ def _command(ctx: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerGr
         fresh_member_id="" if request.member_id else _new_member_id(),
         session_timeout_ms=None if session_ms is None else int(session_ms),
         heartbeat_interval_ms=None if interval_ms is None else int(interval_ms),
+        assignment_interval_ms=None if assignment_ms is None else int(assignment_ms),
     )
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from semel.broker.catalog.features import ELIGIBLE_LEADER_REPLICAS
 from semel.broker.catalog.internal_topics import INTERNAL_TOPICS, internal_topic
 from semel.broker.catalog.journal import DamagedJournal, Journal, Record
 from semel.broker.settings.definitions import BadSetting
@@ -27,7 +28,14 @@ PRODUCER_ID_BLOCK = 1000  # as Kafka's ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE
 #: Below this the journal is never rewritten: replaying a megabyte takes milliseconds.
 SMALLEST_REWRITE = 1 << 20
 #: Finalized features of a new cluster; metadata.version 30 is Kafka 4.3's (4.3-IV0).
-FEATURES = {"group.version": 1, "metadata.version": 30, "transaction.version": 2}
+FEATURES = {
+    ELIGIBLE_LEADER_REPLICAS: 1,
+    "group.version": 1,
+    "metadata.version": 30,
+    "transaction.version": 2,
+}
+#: The setting that stands at the cluster's level while that first feature is on.
+CLUSTER_LEVEL = "min.insync.replicas"
 
 BROKER, TOPIC, GROUP = "broker", "topic", "group"
 
@@ -99,7 +107,7 @@ class Catalog:
         self._replay(records)
         self._rewritten_size = self._journal.size
         if not self.cluster_id:
-            self._write(*_new_cluster(self.node_id))
+            self._write(*_new_cluster(self.node_id), *self._raise_to_cluster_level())
         if self._owner != self.node_id:
             raise BadSetting(
                 f"Invalid value {self.node_id} for configuration node.id: "
@@ -203,9 +211,27 @@ class Catalog:
 
     def set_features(self, levels: Mapping[str, int]) -> None:
         """Finalize feature levels; level 0 forgets the feature."""
-        self._write(
-            *({"is": "feature", "name": name, "level": level} for name, level in levels.items())
-        )
+        records: list[Record] = [
+            {"is": "feature", "name": name, "level": level} for name, level in levels.items()
+        ]
+        if levels.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0 and not self.has_cluster_level:
+            records += self._raise_to_cluster_level()
+        self._write(*records)
+
+    @property
+    def has_cluster_level(self) -> bool:
+        """Whether CLUSTER_LEVEL is set for the whole cluster, and only there."""
+        return ELIGIBLE_LEADER_REPLICAS in self.features
+
+    def _raise_to_cluster_level(self) -> Iterator[Record]:
+        """What makes that so (ConfigurationControlManager.maybeGenerateElrSafetyRecords)."""
+        value = str(self.settings[CLUSTER_LEVEL])
+        everywhere = {CLUSTER_LEVEL: value} | self.configs.get((BROKER, ""), {})
+        yield {"is": "configs", "type": BROKER, "name": "", "configs": everywhere}
+        for (kind, name), configs in self.configs.items():
+            if kind == BROKER and name and CLUSTER_LEVEL in configs:
+                rest = {key: text for key, text in configs.items() if key != CLUSTER_LEVEL}
+                yield {"is": "configs", "type": kind, "name": name, "configs": rest}
 
     # Records in, records out
 

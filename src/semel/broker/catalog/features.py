@@ -7,8 +7,12 @@ from collections.abc import Mapping
 from semel.broker.failures import ApiError
 from semel.wire.errors import ErrorCode
 
+#: With it (KIP-966), how many replicas must be in sync is said once for the whole cluster. One
+#: replica is in sync or gone, so it changes nothing else here.
+ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 #: Feature → levels. metadata.version 7 to 30 are Kafka 3.3-IV3 to 4.3-IV0.
 SUPPORTED = {
+    ELIGIBLE_LEADER_REPLICAS: range(0, 2),
     "group.version": range(0, 2),
     "metadata.version": range(7, 31),
     "transaction.version": range(0, 3),

@@ -103,7 +103,7 @@ class MarkerSender:
 
     def write(self, prepared: Transaction, coordinator_epoch: int) -> Left:
         """Write what can be written now, in this very call: where one broker leads everything,
-        nothing is left to be waited for."""
+        nothing is left to be waited for. Its twin is `send` of everything."""
         left: Left = {}
         marker = marker_of(prepared, coordinator_epoch)
         for partition in sorted(prepared.partitions):
@@ -114,7 +114,7 @@ class MarkerSender:
         return left
 
     def send(self, pending: PendingCompleteTxn, left: Left) -> None:
-        """See to what `write` has left."""
+        """See to what `write` has left; given all partitions (None each), it does the same."""
         pending.progress.partitions.intersection_update(left)
         for partition, written in left.items():
             if written is None:

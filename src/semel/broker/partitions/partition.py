@@ -323,7 +323,7 @@ class Partition:
     def _storage_refusal(self) -> Refusal:
         if self.is_deleted:
             return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{self!r} was deleted.")
-        return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, f"{self!r} is offline: {self.log.offline}")
+        return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(self.log.offline))
 
     # Keeping
 

@@ -148,15 +148,17 @@ _TRANSACTIONS = [
 ]
 
 _GROUPS = [
-    _setting("group.consumer.assignment.interval.ms", INT, 0, at_least(0), "The shortest time between two assignments of a group (KIP-848). (Kafka: 1000)"),
+    _setting("group.consumer.assignment.interval.ms", INT, 250, at_least(0), "The shortest time between two assignments of a group (KIP-848), and how long a member keeps what it has when its subscription changes. (Kafka: 1000)", CLUSTER_WIDE),
     _setting("group.consumer.assignors", LIST, ("uniform", "range"), any_of("uniform", "range"), "Assignors of the broker (KIP-848); the first is the default."),
     _setting("group.consumer.heartbeat.interval.ms", INT, 5000, at_least(1), "How often members heartbeat (KIP-848)."),
-    _setting("group.consumer.max.heartbeat.interval.ms", INT, 15_000, at_least(1), "The longest heartbeat interval a group may set. Without effect here."),
-    _setting("group.consumer.max.session.timeout.ms", INT, 60_000, at_least(1), "The longest session timeout a group may set. Without effect here."),
+    _setting("group.consumer.max.assignment.interval.ms", INT, 15_000, at_least(0), "The longest time between two assignments that may be set."),
+    _setting("group.consumer.max.heartbeat.interval.ms", INT, 15_000, at_least(1), "The longest heartbeat interval a group may set."),
+    _setting("group.consumer.max.session.timeout.ms", INT, 60_000, at_least(1), "The longest session timeout a group may set."),
     _setting("group.consumer.max.size", INT, UNLIMITED, at_least(1), "The most members of a group (KIP-848)."),
     _setting("group.consumer.migration.policy", STRING, "bidirectional", one_of("disabled", "upgrade", "downgrade", "bidirectional"), "Between which protocols a group may move."),
-    _setting("group.consumer.min.heartbeat.interval.ms", INT, 5000, at_least(1), "The shortest heartbeat interval a group may set. Without effect here."),
-    _setting("group.consumer.min.session.timeout.ms", INT, 45_000, at_least(1), "The shortest session timeout a group may set. Without effect here."),
+    _setting("group.consumer.min.assignment.interval.ms", INT, 0, at_least(0), "The shortest time between two assignments that may be set."),
+    _setting("group.consumer.min.heartbeat.interval.ms", INT, 5000, at_least(1), "The shortest heartbeat interval a group may set."),
+    _setting("group.consumer.min.session.timeout.ms", INT, 45_000, at_least(1), "The shortest session timeout a group may set."),
     _setting("group.consumer.session.timeout.ms", INT, 45_000, at_least(1), "A member silent for this long is removed (KIP-848)."),
     _setting("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer"), any_of("classic", "consumer"), "The group protocols this broker speaks. (Kafka adds streams.)"),
     _setting("group.initial.rebalance.delay.ms", INT, 0, at_least(0), "How long a new classic group waits for more members. (Kafka: 3000)"),

@@ -120,8 +120,8 @@ TOPIC_SETTINGS = Table([
 ])
 
 GROUP_SETTINGS = Table([
-    _topic("consumer.assignment.interval.ms", INT, 0, "group.consumer.assignment.interval.ms", at_least(0),
-           "The shortest time between two assignments of the group (KIP-848). Without effect here: the broker's counts."),
+    _topic("consumer.assignment.interval.ms", INT, 250, "group.consumer.assignment.interval.ms", at_least(0),
+           "The shortest time between two assignments of the group (KIP-848), and how long a member keeps what it has when its subscription changes."),
     _topic("consumer.heartbeat.interval.ms", INT, 5000, "group.consumer.heartbeat.interval.ms", at_least(1),
            "How often members of the group are told to heartbeat (KIP-848)."),
     _topic("consumer.session.timeout.ms", INT, 45000, "group.consumer.session.timeout.ms", at_least(1),

@@ -5,14 +5,17 @@ Shared by DescribeConfigs, AlterConfigs, IncrementalAlterConfigs and ListConfigR
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 
 from semel.broker.catalog import catalog as catalogs
+from semel.broker.catalog.catalog import CLUSTER_LEVEL
 from semel.broker.catalog.topics import check_configs, check_name
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
 from semel.broker.settings.definitions import (
+    PER_BROKER,
     READ_ONLY,
     BadSetting,
     ConfigSource,
@@ -20,10 +23,12 @@ from semel.broker.settings.definitions import (
     Table,
     Value,
 )
-from semel.broker.settings.of_brokers import BROKER_SETTINGS
+from semel.broker.settings.ignored import FIXED, IGNORED
 from semel.broker.settings.of_topics import GROUP_SETTINGS, TOPIC_SETTINGS
-from semel.broker.settings.settings import Settings, TopicConfig
+from semel.broker.settings.settings import KEPT_SETTINGS, Settings, TopicConfig
 from semel.wire.errors import ErrorCode
+
+log = logging.getLogger("semel.settings")
 
 
 class ResourceType(IntEnum):
@@ -44,6 +49,27 @@ _DENIED = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ResourceType.BROKER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+}
+#: What a value that a setting does not take is called.
+_BAD_VALUE = {
+    ResourceType.BROKER: ErrorCode.INVALID_REQUEST,
+    ResourceType.GROUP: ErrorCode.INVALID_CONFIG,
+}
+
+#: Settings of consumer groups whose least and largest values are settings of the broker.
+_BOUNDS = {
+    "consumer.assignment.interval.ms": (
+        "group.consumer.min.assignment.interval.ms",
+        "group.consumer.max.assignment.interval.ms",
+    ),
+    "consumer.heartbeat.interval.ms": (
+        "group.consumer.min.heartbeat.interval.ms",
+        "group.consumer.max.heartbeat.interval.ms",
+    ),
+    "consumer.session.timeout.ms": (
+        "group.consumer.min.session.timeout.ms",
+        "group.consumer.max.session.timeout.ms",
+    ),
 }
 
 
@@ -91,7 +117,7 @@ class Resource:
     def table(self) -> Table:
         return {
             ResourceType.TOPIC: TOPIC_SETTINGS,
-            ResourceType.BROKER: BROKER_SETTINGS,
+            ResourceType.BROKER: KEPT_SETTINGS,
             ResourceType.GROUP: GROUP_SETTINGS,
         }[self.type]
 
@@ -116,30 +142,79 @@ class Resource:
         if self.type is ResourceType.TOPIC:
             catalog.configure_topic(catalog.topics[self.name], checked)
         else:
+            self._tell_ignored(checked)
             catalog.configure(self._catalog_type, self.name, checked)
+
+    def _tell_ignored(self, configs: Mapping[str, str]) -> None:
+        new = [name for name in configs if name in IGNORED and name not in self.own]
+        if new:
+            log.warning("settings are kept that change nothing here", extra={"settings": new})
 
     def _checked(self, configs: Mapping[str, str | None]) -> dict[str, str]:
         if self.type is ResourceType.TOPIC:
             return check_configs(self.ctx.settings, configs)
-        checked = {}
+        self._check_dynamic(configs)
         try:
-            for name, text in configs.items():
-                setting = self.table.named(name, f"{self._catalog_type} config")
-                if text is None:
-                    raise BadSetting(f"Null value not supported for : {name}")
-                setting.parse(text)
-                checked[name] = text
+            settings = [self.table.named(name, f"{self._catalog_type} config") for name in configs]
         except BadSetting as problem:
             raise ApiError(ErrorCode.INVALID_CONFIG, str(problem)) from None
-        self._check_dynamic(checked)
+        checked = {}
+        try:
+            for setting in settings:
+                text = configs[setting.name]
+                if text is None:
+                    raise BadSetting(f"Null value not supported for : {setting.name}")
+                self._check_bounds(setting.name, setting.parse(text))
+                checked[setting.name] = text
+        except BadSetting as problem:
+            raise ApiError(_BAD_VALUE[self.type], str(problem)) from None
         return checked
 
-    def _check_dynamic(self, configs: Mapping[str, str]) -> None:
-        fixed = [name for name in configs if self._is_read_only(self.table[name])]
-        if fixed:
+    def _check_bounds(self, name: str, value: Value) -> None:
+        """Within what the broker allows groups to set (GroupConfig.validate)."""
+        bounds = _BOUNDS.get(name.removeprefix("group."))
+        if bounds is None:
+            return
+        low, high = bounds
+        if value < self.ctx.settings[low]:
+            raise BadSetting(f"{name} must be greater than or equal to {low}")
+        if value > self.ctx.settings[high]:
+            raise BadSetting(f"{name} must be less than or equal to {high}")
+
+    def _check_dynamic(self, configs: Iterable[str]) -> None:
+        if self.type is not ResourceType.BROKER:
+            return
+        updates = {
+            name: READ_ONLY if name in FIXED else self.table[name].update
+            for name in configs
+            if name in FIXED or name in self.table
+        }
+        _refuse_any(
+            [name for name, update in updates.items() if update == READ_ONLY],
+            "Cannot update these configs dynamically",
+        )
+        if self.name == "":
+            _refuse_any(
+                [name for name, update in updates.items() if update == PER_BROKER],
+                "Cannot update these configs at default cluster level, broker id must be specified",
+            )
+            self._check_cluster_keeps(configs)
+
+    def check_alterable(self, names: Iterable[str]) -> None:
+        """Whether these may be named in a change at all (ConfigurationControlManager)."""
+        if self.type is not ResourceType.BROKER or not self.ctx.catalog.has_cluster_level:
+            return
+        if self.name != "" and CLUSTER_LEVEL in names:
             raise ApiError(
-                ErrorCode.INVALID_REQUEST,
-                f"Cannot update these configs dynamically: {', '.join(fixed)}",
+                ErrorCode.INVALID_CONFIG,
+                f"Broker-level {CLUSTER_LEVEL} cannot be altered while ELR is enabled.",
+            )
+
+    def _check_cluster_keeps(self, configs: Iterable[str]) -> None:
+        if self.ctx.catalog.has_cluster_level and CLUSTER_LEVEL not in configs:
+            raise ApiError(
+                ErrorCode.INVALID_CONFIG,
+                f"Cluster-level {CLUSTER_LEVEL} cannot be removed while ELR is enabled.",
             )
 
     def _is_read_only(self, setting: Setting) -> bool:
@@ -156,16 +231,27 @@ class Resource:
         return self._group_entries(wanted)
 
     def _broker_entries(self, wanted: list[str] | None) -> Iterator[ConfigEntry]:
-        settings = self.ctx.settings
-        for setting in _selected(BROKER_SETTINGS, wanted):
-            sources = list(_broker_sources(settings, setting.name))
-            value = settings[setting.name]
+        for setting in _selected(KEPT_SETTINGS, wanted):
+            sources = self._sources(setting)
             if self.name == "":  # the default of all brokers has only what is set on it
-                if setting.name not in self.own:
-                    continue
                 sources = [one for one in sources if one[2] is ConfigSource.DYNAMIC_DEFAULT_BROKER]
-                value = setting.parse(self.own[setting.name])
+            if setting.name in IGNORED or self.name == "":
+                if not sources:
+                    continue
+                value = setting.parse(sources[0][1])
+            elif setting.name == "advertised.listeners":
+                value = sources[0][1]
+            else:
+                value = self.ctx.settings[setting.name]
             yield ConfigEntry(setting, value, sources, self._is_read_only(setting))
+
+    def _sources(self, setting: Setting) -> list[ConfigSynonym]:
+        sources = list(_broker_sources(self.ctx.settings, setting.name))
+        if setting.name == "advertised.listeners" and not sources:
+            # Nobody set it: clients are told the address listened on, which was given at start.
+            address = self.ctx.broker.advertised(self.ctx.connection)
+            sources = [(setting.name, f"PLAINTEXT://{address}", ConfigSource.STATIC_BROKER)]
+        return sources
 
     def _group_entries(self, wanted: list[str] | None) -> Iterator[ConfigEntry]:
         for setting in _selected(GROUP_SETTINGS, wanted):
@@ -208,6 +294,11 @@ def topic_entries(config: TopicConfig, wanted: list[str] | None = None) -> Itera
         yield ConfigEntry(setting, config[setting.name], sources, read_only=False)
 
 
+def _refuse_any(names: list[str], why: str) -> None:
+    if names:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{why}: [{', '.join(names)}]")
+
+
 def _selected(table: Table, wanted: list[str] | None) -> Iterator[Setting]:
     names = table if wanted is None else [name for name in wanted if name in table]
     return (table[name] for name in names)
@@ -221,5 +312,5 @@ def _sources_above(settings: Settings, setting: Setting) -> Iterator[ConfigSynon
 
 def _broker_sources(settings: Settings, name: str) -> Iterator[ConfigSynonym]:
     for synonym, value, source in settings.sources(name):
-        setting = BROKER_SETTINGS[synonym]
+        setting = KEPT_SETTINGS[synonym]
         yield synonym, None if setting.is_sensitive else setting.text(value), source

@@ -11,13 +11,23 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from semel.broker.settings.definitions import BadSetting, ConfigSource, Setting, Value
+from semel.broker.settings.definitions import (
+    BadSetting,
+    ConfigSource,
+    Setting,
+    Table,
+    Value,
+)
+from semel.broker.settings.ignored import FIXED, IGNORED
 from semel.broker.settings.of_brokers import BROKER_SETTINGS
 from semel.broker.settings.of_topics import TOPIC_SETTINGS
 
 #: Of the environment's names with this prefix every one is a setting of the broker, and must be one
-#: that there is. Other names of ours (SEMEL_BOOTSTRAP, SEMEL_CACHE) are none.
+#: that there is. Other names of ours (SEMEL_BOOTSTRAP_SERVERS, SEMEL_CACHE) are none.
 ENVIRONMENT_PREFIX = "SEMEL_BROKER_"
+
+#: All that a running broker keeps, also what changes nothing.
+KEPT_SETTINGS = Table((*BROKER_SETTINGS.values(), *IGNORED.values()))
 
 
 class Settings(dict[str, Value]):
@@ -26,8 +36,7 @@ class Settings(dict[str, Value]):
     def __init__(self, given: Mapping[str, object] | None = None) -> None:
         super().__init__()
         self._given = {
-            name: BROKER_SETTINGS.named(name, "setting").parse(value)
-            for name, value in (given or {}).items()
+            name: _given_setting(name).parse(value) for name, value in (given or {}).items()
         }
         self._dynamic_default: dict[str, Value] = {}
         self._dynamic_broker: dict[str, Value] = {}
@@ -52,7 +61,7 @@ class Settings(dict[str, Value]):
 
     def sources(self, name: str) -> Iterator[tuple[str, Value, ConfigSource]]:
         """Every place that gives it a value, the one in force first (Kafka's synonyms)."""
-        setting = BROKER_SETTINGS[name]
+        setting = KEPT_SETTINGS[name]
         for synonym in (setting, *(BROKER_SETTINGS[other] for other, _ in setting.fallbacks)):
             for value, source in self._own_values(synonym):
                 yield synonym.name, value, source
@@ -169,4 +178,10 @@ def _flat(prefix: str, table: Mapping[str, object]) -> Iterator[tuple[str, objec
 
 
 def _parsed(texts: Mapping[str, str]) -> dict[str, Value]:
-    return {name: BROKER_SETTINGS[name].parse(text) for name, text in texts.items()}
+    return {name: KEPT_SETTINGS[name].parse(text) for name, text in texts.items()}
+
+
+def _given_setting(name: str) -> Setting:
+    if name in IGNORED or name in FIXED:
+        raise BadSetting(f"{name} is a setting of Apache Kafka's, not of this broker: leave it out")
+    return BROKER_SETTINGS.named(name, "setting")

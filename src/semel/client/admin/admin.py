@@ -40,13 +40,24 @@ class Admin(TopicAdministration, GroupAdministration, TransactionAdministration,
 
     async def start(self) -> None:
         """Connects. A `with` block does it too."""
-        self._cluster = Cluster(self.settings, creates_topics=False)
+        if self._is_started():
+            return
+        self._connected = Cluster(self.settings, creates_topics=False)
         try:
-            await self._cluster.refresh()
+            await self._connected.refresh()
         except BaseException:
-            await self._cluster.close()
+            await self._connected.close()
             raise
+        self._settle_here()
 
     async def close(self) -> None:
         """Disconnects."""
-        await self._cluster.close()
+        if self._is_started():
+            self._leave()
+            await self._connected.close()
+
+    @property
+    def _cluster(self) -> Cluster:  # type: ignore[override]
+        """All that an administrator does, it asks of the cluster."""
+        self._need_started()
+        return self._connected

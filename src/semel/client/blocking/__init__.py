@@ -38,8 +38,9 @@ _PUBLIC = {
 }
 __all__ = [*_PUBLIC]
 
+if not TYPE_CHECKING:  # a checker that saw it would believe in any name
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'semel.client.blocking' has no attribute {name!r}")
-    return getattr(import_module(_PUBLIC[name]), name)
+    def __getattr__(name: str) -> Any:
+        if name not in _PUBLIC:
+            raise AttributeError(f"module 'semel.client.blocking' has no attribute {name!r}")
+        return getattr(import_module(_PUBLIC[name]), name)

@@ -1,6 +1,7 @@
 """The event loop behind all blocking clients, in a thread of its own, and how calls reach it."""
 
 import asyncio
+import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
@@ -8,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, TypeVar, cast
 
 from semel.errors import UsageError
+from semel.net import serving
 
 T = TypeVar("T")
 _END = object()
@@ -20,20 +22,41 @@ class _LoopThread:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._left: asyncio.AbstractEventLoop | None = None
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        if threading.current_thread() is self._thread:
+        if (refusal := self._refusal()) is not None:
             coroutine.close()
-            raise UsageError(
-                "a listener runs on the clients' own thread and cannot wait for it: "
-                "use the asyncio client where a listener has to commit"
-            )
+            raise UsageError(refusal)
         future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._running())
         try:
             return future.result()
         except KeyboardInterrupt:
             future.cancel()
             raise
+
+    def _refusal(self) -> str | None:
+        """Why this thread may not wait here: it would wait for itself."""
+        if threading.current_thread() is self._thread:
+            return (
+                "a listener runs on the clients' own thread and cannot wait for it: "
+                "use the asyncio client where a listener has to commit"
+            )
+        if _is_on_a_brokers_loop():
+            return (
+                "a blocking client was called on the event loop that runs a broker, which cannot "
+                "answer while it is blocked: use the asyncio client there (await), or run the "
+                "broker in a thread of its own (`with Broker() as broker:`)"
+            )
+        return None
+
+    def leave_to_the_parent(self) -> None:
+        """In a forked child there is no such thread: the next call starts another.
+
+        The loop is kept, unused: collecting it would close what it shares with the parent's.
+        """
+        self._left = self._loop
+        self._lock, self._loop, self._thread = threading.Lock(), None, None
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -46,7 +69,16 @@ class _LoopThread:
             return self._loop
 
 
+def _is_on_a_brokers_loop() -> bool:
+    try:
+        return serving.has_broker(asyncio.get_running_loop())
+    except RuntimeError:  # on none
+        return False
+
+
 _thread = _LoopThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_thread.leave_to_the_parent)
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:

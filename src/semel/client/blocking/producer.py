@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Generic
 
 from semel.client.blocking.loop import call, inside, run
 from semel.client.blocking.wrapping import Blocking, Delivery
-from semel.client.producer.producer import K, V
 from semel.client.producer.producer import Producer as AsyncioProducer
+from semel.client.producer.serializing import K, V
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, Self, Unpack
 
+    from semel.client.machines.records import Headers
     from semel.client.machines.transactions import State
     from semel.client.machines.types import (
         GroupMetadata,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from semel.client.metrics import ProducerMetrics
     from semel.client.producer.columnar_send import TableMetadata
     from semel.client.producer.deliveries import RecordMetadata
-    from semel.client.producer.producer import Headers
     from semel.client.settings import ProducerSettings, Servers
     from semel.client.settings.keywords import ProducerKeywords
 
@@ -65,8 +65,8 @@ class Producer(Blocking, Generic[K, V]):
     def send(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: V | None = None,
+        key: K | None = None,
         *,
         partition: int | None = None,
         headers: Headers = (),
@@ -75,8 +75,9 @@ class Producer(Blocking, Generic[K, V]):
         """Buffers a record. Waits only for room in the buffer and for a new topic's metadata.
 
         Without a `partition` the key chooses it, as Java's client does; without a key, one after
-        another is filled. `headers` are (name, bytes) pairs, `timestamp_ms` is now if not given.
-        What is returned need not be waited for: see `Delivery`.
+        another is filled. `headers` are a mapping or (name, bytes) pairs, `timestamp_ms` is now if
+        not given. What is returned need not be waited for: see `Delivery`. Whatever this raises,
+        or if it is cancelled, the record was not sent.
         """
         return Delivery(
             run(
@@ -94,8 +95,8 @@ class Producer(Blocking, Generic[K, V]):
     def send_and_wait(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: V | None = None,
+        key: K | None = None,
         *,
         partition: int | None = None,
         headers: Headers = (),
@@ -108,7 +109,7 @@ class Producer(Blocking, Generic[K, V]):
             )
         )
 
-    def send_many(self, topic: str, records: Iterable[tuple[Any, Any]]) -> None:
+    def send_many(self, topic: str, records: Iterable[tuple[V | None, K | None]]) -> None:
         """Buffers many records, (value, key) pairs: the key may be None."""
         run(self._client.send_many(topic, records))
 
@@ -117,7 +118,8 @@ class Producer(Blocking, Generic[K, V]):
 
         Columns, all optional: key, value (binary or string; serializers are not asked), headers,
         timestamp, partition, and topic where none is named. Rows are placed as single records are.
-        A table that cannot be sent raises before its first row is. Waits for room in the buffer.
+        A table that cannot be sent raises before its first row is. Waits for room in the buffer;
+        cancelled there, it is sent in part, and its transaction can only be aborted.
         """
         return Delivery(run(self._client.send_table(topic, table)))
 

@@ -12,8 +12,8 @@ from semel.client.blocking.loop import following, run
 from semel.client.blocking.producer import Producer
 from semel.client.blocking.wrapping import Delivery
 from semel.client.consumer.records import ConsumerRecord, K, V
+from semel.client.machines.records import Headers
 from semel.client.producer.deliveries import RecordMetadata
-from semel.client.producer.producer import Headers
 from semel.client.settings import Servers
 from semel.errors import AbortableError, RetriableError
 

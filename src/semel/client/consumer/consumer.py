@@ -23,14 +23,15 @@ from semel.client.consumer.group import GroupClient, Listeners, Partitions
 from semel.client.consumer.inquiries import Inquiries
 from semel.client.consumer.positions import Positions
 from semel.client.consumer.records import ConsumerRecord, Deserializers, K, V
-from semel.client.lifetime import Lifetime
 from semel.client.machines.fetching import EARLIEST, LATEST, Reset, TopicPartitionState
 from semel.client.machines.patience import Deadline
+from semel.client.machines.records import as_offsets, as_place, as_topic
 from semel.client.machines.subscription import Subscription
 from semel.client.machines.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from semel.client.metrics import ConsumerMeter
 from semel.client.settings import ConsumerSettings, Servers
 from semel.errors import DeserializationError, UsageError
+from semel.extras import needs_extra
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -53,7 +54,7 @@ async def _told(listener: RebalanceListener | None, partitions: Partitions) -> N
         await result
 
 
-class Consumer(Inquiries[K, V], Lifetime):
+class Consumer(Inquiries[K, V]):
     """Reads records: iterate it, or call `poll`, after `subscribe` or `assign`."""
 
     def __init__(
@@ -81,13 +82,12 @@ class Consumer(Inquiries[K, V], Lifetime):
         self._listeners = Listeners(self._revoked, self._lost, self._assigned)
         self._group: GroupClient | None = None
         self._committing: Committing | None = None
-        self._started = False
         self._closed = False
         self._buffer = deque()
 
     async def start(self) -> None:
         """Connects. A `with` block does it too."""
-        if self._started:
+        if self._is_started():
             return
         settings = self.settings
         self._meter = ConsumerMeter()
@@ -116,13 +116,15 @@ class Consumer(Inquiries[K, V], Lifetime):
         except BaseException:
             await self._cluster.close()
             raise
-        self._started, self._closed = True, False
+        self._settle_here()
+        self._closed = False
 
     async def close(self) -> None:
         """Leaves the group and disconnects."""
-        if not self._started:
+        if not self._is_started():
             return
-        self._started, self._closed = False, True
+        self._leave()
+        self._closed = True
         if self._committing is not None:
             await self._committing.commit_quietly()
         if self._group is not None:
@@ -157,7 +159,7 @@ class Consumer(Inquiries[K, V], Lifetime):
         group = self._need_group("subscribe")
         if self._states and self._subscription is None:
             raise UsageError("subscribe and assign exclude each other")
-        subscription = Subscription(frozenset(topics), pattern)
+        subscription = Subscription(frozenset(as_topic(topic) for topic in topics), pattern)
         if bool(subscription.topics) == (pattern is not None):
             raise UsageError("subscribe to topics or to a pattern, one of the two")
         group.subscribe(subscription)
@@ -184,7 +186,7 @@ class Consumer(Inquiries[K, V], Lifetime):
         """Reads exactly these partitions, whoever else does."""
         if self._subscription is not None:
             raise UsageError("subscribe and assign exclude each other")
-        self._set_assignment(frozenset(TopicPartition(*partition) for partition in partitions))
+        self._set_assignment(frozenset(as_place(partition) for partition in partitions))
 
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions that are read: assigned by hand, or by the group."""
@@ -235,7 +237,8 @@ class Consumer(Inquiries[K, V], Lifetime):
         an empty table after the timeout.
         """
         self._need_started()
-        from semel.client.consumer.columnar_receive import take_tables, whole_table
+        with needs_extra("arrow", "poll_table"):
+            from semel.client.consumer.columnar_receive import take_tables, whole_table
 
         self._unread_buffered()
         deadline = self._cluster.deadline(timeout_ms)
@@ -313,7 +316,7 @@ class Consumer(Inquiries[K, V], Lifetime):
     def _set_assignment(self, partitions: Partitions) -> None:
         for partition in self._states.keys() - partitions:
             del self._states[partition]
-            if self._started:
+            if self._is_started():
                 self._fetcher.forget(partition)
         for partition in partitions - self._states.keys():
             self._states[partition] = TopicPartitionState(partition)
@@ -365,7 +368,7 @@ class Consumer(Inquiries[K, V], Lifetime):
 
     def _drop_buffered(self, partition: TopicPartition) -> None:
         self._buffer = deque(r for r in self._buffer if (r.topic, r.partition) != partition)
-        if self._started:
+        if self._is_started():
             self._fetcher.forget(partition)
 
     # Committing
@@ -378,7 +381,7 @@ class Consumer(Inquiries[K, V], Lifetime):
         """Stores where the group stands: the positions, or given offsets (of the *next* record)."""
         self._need_group("commit")
         assert self._committing is not None
-        chosen = self.positions() if offsets is None else _as_offsets(offsets)
+        chosen = self.positions() if offsets is None else as_offsets(offsets)
         await self._committing.commit(chosen, self._cluster.deadline(timeout_ms))
 
     async def committed(
@@ -412,14 +415,3 @@ class Consumer(Inquiries[K, V], Lifetime):
         self._need_started()
         assert self._group is not None
         return self._group
-
-
-def _as_offsets(
-    offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
-) -> dict[TopicPartition, OffsetAndMetadata]:
-    return {
-        TopicPartition(*partition): offset
-        if isinstance(offset, OffsetAndMetadata)
-        else OffsetAndMetadata(offset)
-        for partition, offset in offsets.items()
-    }

@@ -8,6 +8,7 @@ from typing import Generic
 
 from semel.client.cluster import Cluster
 from semel.client.consumer.records import ConsumerRecord, K, V
+from semel.client.lifetime import Lifetime
 from semel.client.machines.fetching import EARLIEST, LATEST, Reset, TopicPartitionState
 from semel.client.machines.types import TopicPartition
 from semel.client.metrics import ConsumerMeter, ConsumerMetrics
@@ -17,7 +18,7 @@ from semel.errors import UsageError
 from semel.wire.messages.metadata import MetadataRequest
 
 
-class Inquiries(Generic[K, V]):
+class Inquiries(Lifetime, Generic[K, V]):
     """The consumer's part that changes nothing."""
 
     settings: ConsumerSettings
@@ -26,7 +27,6 @@ class Inquiries(Generic[K, V]):
     _meter: ConsumerMeter
     _states: dict[TopicPartition, TopicPartitionState]
     _buffer: deque[ConsumerRecord[K, V]]  # polled by iteration, not given out yet
-    _started: bool
     _started_ms: float
 
     async def topics(self) -> frozenset[str]:
@@ -125,7 +125,3 @@ class Inquiries(Generic[K, V]):
         if state is None:
             raise UsageError(f"{TopicPartition(*partition)} is not assigned to this consumer")
         return state
-
-    def _need_started(self) -> None:
-        if not self._started:
-            raise UsageError("the consumer is not started: use `async with`, or await start()")

@@ -57,5 +57,10 @@ class Deserializers(NamedTuple):
             if self.value is not None and value is not None:
                 value = self.value(value)
         except Exception as why:
-            raise DeserializationError(field, record, why) from why
+            raise DeserializationError(
+                f"the {field} at offset {record.offset} of {record.topic_partition} cannot be "
+                f"deserialized: {type(why).__name__}: {why}. Mend the {field}_deserializer, or "
+                "skip the record: consumer.seek(error.partition, error.offset + 1)",
+                record,
+            ) from why
         return ConsumerRecord(*record[:4], key, value, record.headers)

@@ -44,6 +44,7 @@ class ProducerBatch:
         "identity",
         "not_before_ms",
         "order",
+        "owner",
         "partition",
         "reserved",
         "settled",
@@ -51,8 +52,11 @@ class ProducerBatch:
         "timestamp",
     )
 
-    def __init__(self, partition: TopicPartition, builder: BatchBuilder, now_ms: float) -> None:
+    def __init__(
+        self, partition: TopicPartition, builder: BatchBuilder, now_ms: float, owner: object = None
+    ) -> None:
         self.partition = partition
+        self.owner = owner  # as the accumulator's: nobody looks at it here
         self.builder = builder
         self.created_ms = now_ms
         self.reserved = 0
@@ -101,6 +105,7 @@ class PartitionQueue:
         "established",
         "identity",
         "in_flight",
+        "in_line",
         "next_sequence",
         "open",
         "partition",
@@ -114,6 +119,7 @@ class PartitionQueue:
         self.open: ProducerBatch | None = None
         self.waiting: deque[ProducerBatch] = deque()
         self.in_flight: list[ProducerBatch] = []
+        self.in_line = 0  # records that wait to be appended: others go behind them
         self.identity = NO_PRODUCER
         self.next_sequence = 0
         self.taken = 0
@@ -143,8 +149,13 @@ class PartitionQueue:
 
 
 class Accumulator:
-    def __init__(self, limits: AccumulatorLimits = AccumulatorLimits()) -> None:  # noqa: B008  (frozen)
+    def __init__(
+        self,
+        limits: AccumulatorLimits = AccumulatorLimits(),  # noqa: B008  (frozen)
+        owner: object = None,
+    ) -> None:
         self.limits = limits
+        self.owner = owner
         self._batch_size, self._buffer_memory = limits.batch_size, limits.buffer_memory
         self.buffered = 0
         self.flushing = 0
@@ -163,7 +174,7 @@ class Accumulator:
 
     def has_room(self, size: int) -> bool:
         """Whether a record of this size may be appended; one alone always may."""
-        return self.buffered + size <= self.limits.buffer_memory or not self.buffered
+        return self.buffered + size <= self._buffer_memory or not self.buffered
 
     def append_open(
         self,
@@ -176,7 +187,7 @@ class Accumulator:
     ) -> int:
         """The record's place in the open batch; -1 where there is none with room, or no memory.
 
-        Nearly every record of a stream ends here, so this is short.
+        Nearly every record of a stream ends here, so this is short. Its twin is `append`.
         """
         batch = queue.open
         if (
@@ -185,9 +196,10 @@ class Accumulator:
             or self.buffered + size > self._buffer_memory
         ):
             return -1
+        index = batch.builder.append(key, value, timestamp, headers)
         batch.reserved += size
         self.buffered += size
-        return batch.builder.append(key, value, timestamp, headers)
+        return index
 
     def append(
         self,
@@ -198,20 +210,39 @@ class Accumulator:
         headers: Iterable[tuple[str, bytes | None]],
         size: int,
         now_ms: float,
-    ) -> tuple[ProducerBatch, int, bool]:
-        """The record's batch, its place in it, and whether a batch became full by it."""
+    ) -> tuple[ProducerBatch, int]:
+        """The record's batch and its place in it. It is encoded before anything changes.
+
+        `append_open` is its twin where the open batch has room.
+        """
         batch = queue.open
-        filled = batch is not None and batch.builder.size + size > self.limits.batch_size
-        if filled:
-            self._close(queue)
-        if batch is None or filled:
+        if batch is not None and len(batch.builder.body) + size <= self._batch_size:
+            index = batch.builder.append(key, value, timestamp, headers)
+        else:
             builder = BatchBuilder(self.limits.compression)
-            batch = queue.open = ProducerBatch(queue.partition, builder, now_ms)
+            index = builder.append(key, value, timestamp, headers)
+            if batch is not None:
+                self._close(queue)
+            batch = queue.open = ProducerBatch(queue.partition, builder, now_ms, self.owner)
             self._active[queue.partition] = queue
-        index = batch.builder.append(key, value, timestamp, headers)
         batch.reserved += size
         self.buffered += size
-        return batch, index, filled
+        return batch, index
+
+    def must_wait(self, queue: PartitionQueue, size: int) -> bool:
+        """Whether a record may not be appended yet: no memory, a full batch, others before it."""
+        batch = queue.open
+        if batch is not None and len(batch.builder.body) + size > self._batch_size:
+            return True
+        return queue.in_line > 0 or 0 < self.buffered > self._buffer_memory - size
+
+    def close_full(self, queue: PartitionQueue, size: int) -> bool:
+        """Lets the open batch go if it has no room for the record; whether it has none."""
+        batch = queue.open
+        is_full = batch is not None and len(batch.builder.body) + size > self._batch_size
+        if is_full:
+            self._close(queue)
+        return is_full
 
     def enqueue(
         self, partition: TopicPartition, builder: BatchBuilder, now_ms: float
@@ -220,7 +251,7 @@ class Accumulator:
         queue = self.queue_of(partition)
         if queue.open is not None:
             self._close(queue)
-        batch = ProducerBatch(partition, builder, now_ms)
+        batch = ProducerBatch(partition, builder, now_ms, self.owner)
         batch.reserved = builder.size
         self.buffered += batch.reserved
         queue.waiting.append(batch)
@@ -270,9 +301,9 @@ class Accumulator:
             queue.identity, queue.next_sequence, queue.established = identity, 0, begins_at_zero
         if idempotent and queue.in_flight and not queue.established:
             return None
-        queue.waiting.popleft()
         if batch.data is None:
             self._build(queue, batch, idempotent, transactional)
+        queue.waiting.popleft()
         batch.attempts += 1
         # Kept by order: a resent batch is older than those that are still under way.
         place = sum(1 for other in queue.in_flight if other.order < batch.order)
@@ -331,9 +362,8 @@ class Accumulator:
         half = len(records) // 2
         parts: list[ProducerBatch] = []
         for start, chunk in ((0, records[:half]), (half, records[half:])):
-            part = ProducerBatch(
-                batch.partition, BatchBuilder(self.limits.compression), batch.created_ms
-            )
+            builder = BatchBuilder(self.limits.compression)
+            part = ProducerBatch(batch.partition, builder, batch.created_ms, self.owner)
             for record in chunk:
                 part.builder.append(record.key, record.value, record.timestamp, record.headers)
             part.count = len(chunk)

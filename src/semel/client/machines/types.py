@@ -60,11 +60,15 @@ class Failure(NamedTuple):
     kind: ErrorKind
     what: str
     code: ErrorCode = ErrorCode.NONE
+    why: str = ""  # known better than the code tells
+    advice: str = ""
 
     def __str__(self) -> str:
-        if self.code is ErrorCode.NONE:
+        code = self.code
+        if code is ErrorCode.NONE:
             return self.what
-        return f"{self.what}: {self.code.meaning} ({self.code.name}). {self.code.advice}"
+        why, advice = self.why or code.meaning, self.advice or code.advice
+        return f"{self.what}: {why} ({code.name}). {advice}"
 
 
 class Pending:

@@ -16,14 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from semel.client.machines.accumulator import ProducerBatch
-from semel.client.machines.types import TopicPartition
+from semel.client.machines.transactions import State
+from semel.client.machines.types import Failure, TopicPartition
+from semel.client.producer.sender import Sender
 from semel.columnar import kernels
 from semel.columnar.columns import Array, Rows
 from semel.columnar.encode import Body, BufferPool, Lanes
 from semel.errors import FatalError, UsageError
 from semel.wire.batches import BatchBuilder
 from semel.wire.compression import Compression
-from semel.wire.errors import ErrorCode
+from semel.wire.errors import ErrorCode, ErrorKind
 
 _COLUMNS = ("key", "value", "headers", "timestamp", "partition", "topic")
 _TEXT = (pa.types.is_string, pa.types.is_large_string)
@@ -102,20 +104,18 @@ class TableSender:
 
     def __init__(
         self,
-        *,
-        batch_size: int,
-        buffer_memory: int,
-        max_request_size: int,
-        compression: Compression,
+        sender: Sender,
         partitions_of: Callable[[str], Awaitable[int]],
         enqueue: Callable[[TopicPartition, BatchBuilder], Awaitable[ProducerBatch]],
     ) -> None:
-        self._largest_record = max_request_size
-        self._compression = compression
+        settings = sender.settings
+        self._sender = sender
+        self._largest_record = settings.max_request_size
+        self._compression = sender.accumulator.limits.compression
         self._partitions_of = partitions_of
         self._enqueue = enqueue
-        self._largest_batch = min(batch_size, max_request_size)
-        self._open_bytes = min(_OPEN_BYTES, buffer_memory)
+        self._largest_batch = min(settings.table_batch_size, settings.max_request_size)
+        self._open_bytes = min(_OPEN_BYTES, settings.buffer_memory)
         self._turn = asyncio.Lock()
         self._pool: BufferPool | None = None
 
@@ -139,14 +139,28 @@ class TableSender:
             first_row += part.num_rows
             await asyncio.sleep(0)
         batches: list[ProducerBatch] = []
-        for piece in pieces:
-            for start, stop in piece.turns():
-                encoding.encode(piece, start, stop)
-                await self._hand_over(encoding.filled, batches)
-        encoding.finish()
-        await self._hand_over(encoding.filled, batches)
+        transaction = self._sender.manager.transaction
+        try:
+            for piece in pieces:
+                for start, stop in piece.turns():
+                    encoding.encode(piece, start, stop)
+                    await self._hand_over(encoding.filled, batches)
+            encoding.finish()
+            await self._hand_over(encoding.filled, batches)
+        except BaseException:
+            if batches:
+                self._sent_in_part(transaction)
+            raise
         self._pool = pool
         return batches
+
+    def _sent_in_part(self, transaction: object) -> None:
+        """Half of a table must not be committed."""
+        manager = self._sender.manager
+        if manager.state is State.IN_TRANSACTION and manager.transaction is transaction:
+            what = "a table was sent in part: sending it failed or was cancelled. Abort, send again"
+            manager.fail_abortable(Failure(ErrorKind.ABORTABLE, what), needs_bump=False)
+            self._sender.wake()
 
     def _take_pool(self, partitions: int) -> BufferPool:
         """One buffer a partition. Used again by the next call; a failed one leaves open batches."""

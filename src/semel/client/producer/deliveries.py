@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any, NamedTuple
 
 from semel.client.errors import error_of
 from semel.client.machines.accumulator import ProducerBatch
 from semel.client.machines.patience import Deadline
 from semel.client.machines.types import Pending
-
-
-class Serialized(bytes):
-    """A key or value that goes as it is: the producer's serializer is not asked."""
+from semel.errors import UsageError
 
 
 class RecordMetadata(NamedTuple):
@@ -47,7 +44,7 @@ class Delivery:
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
         while not (final := self._final())[0].settled:
-            yield from settling(final[0])
+            yield from settling(final[0], _here(final[0]))
         batch, index = final
         if batch.failure is not None:
             raise error_of(batch.failure)
@@ -65,24 +62,32 @@ class Delivery:
         return batch, index
 
 
-def serialized(serializer: Callable[[Any], bytes | None], given: Any) -> bytes | None:
-    """None is null, whatever the serializer would make of it: a tombstone, or no key."""
-    return given if given is None or type(given) is Serialized else serializer(given)
-
-
 async def delivered(batch: ProducerBatch) -> None:
     """Waits for a batch, or for those it was cut into; raises why one failed."""
     if not batch.settled:
-        await settling(batch)
+        await settling(batch, _here(batch))
     for successor in batch.successors:
         await delivered(successor)
     if batch.failure is not None:
         raise error_of(batch.failure)
 
 
-def settling(what: ProducerBatch | Pending) -> asyncio.Future[bool]:
+def _here(batch: ProducerBatch) -> asyncio.AbstractEventLoop:
+    """The event loop we are on, which must be the producer's: on no other would we be woken."""
+    here = asyncio.get_running_loop()
+    if batch.owner is not here:
+        raise UsageError(
+            "a delivery is awaited on another event loop than its producer's, or in a process that "
+            "was forked since: await it where it was sent"
+        )
+    return here
+
+
+def settling(
+    what: ProducerBatch | Pending, loop: asyncio.AbstractEventLoop
+) -> asyncio.Future[bool]:
     """A future for something that settles: True when it has."""
-    waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+    waiter: asyncio.Future[bool] = loop.create_future()
 
     def done(_: Any) -> None:
         if not waiter.done():
@@ -92,15 +97,17 @@ def settling(what: ProducerBatch | Pending) -> asyncio.Future[bool]:
     return waiter
 
 
-async def settled(what: ProducerBatch | Pending, deadline: Deadline) -> bool:
+async def settled(
+    what: ProducerBatch | Pending, deadline: Deadline, loop: asyncio.AbstractEventLoop
+) -> bool:
     """Whether it settles before the deadline. Cheaper than `asyncio.timeout`, for every commit."""
-    waiter = settling(what)
+    waiter = settling(what, loop)
 
     def time_is_over() -> None:
         if not waiter.done():
             waiter.set_result(False)
 
-    timer = waiter.get_loop().call_at(deadline.at_ms / 1000, time_is_over)
+    timer = loop.call_at(deadline.at_ms / 1000, time_is_over)
     try:
         return await waiter
     finally:

@@ -12,7 +12,8 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
 from semel.client.cluster import Cluster
 from semel.client.errors import error_of, refusal_of
@@ -24,9 +25,16 @@ from semel.client.machines.accumulator import (
     PartitionQueue,
     ProducerBatch,
 )
-from semel.client.machines.metadata import TopicMetadata
-from semel.client.machines.partitioner import StickyPartition, partition_for_key
+from semel.client.machines.partitioner import partition_for_key
 from semel.client.machines.patience import Deadline
+from semel.client.machines.records import (
+    Headers,
+    as_bytes,
+    as_group,
+    as_headers,
+    as_offsets,
+    as_timestamp,
+)
 from semel.client.machines.transactions import NotAllowed, State, TransactionManager
 from semel.client.machines.types import (
     GroupMetadata,
@@ -36,47 +44,22 @@ from semel.client.machines.types import (
     TopicPartition,
 )
 from semel.client.metrics import ProducerMetrics
-from semel.client.producer.deliveries import (
-    Delivery,
-    RecordMetadata,
-    delivered,
-    serialized,
-    settled,
-)
+from semel.client.producer.deliveries import Delivery, RecordMetadata, delivered, settled
 from semel.client.producer.sender import Sender
+from semel.client.producer.serializing import K, V, serialized
+from semel.client.producer.targets import SendTarget, SendTargets
 from semel.client.settings import ProducerSettings, Servers
-from semel.errors import AbortableError, FatalError, RetriableError, SemelError, UsageError
+from semel.errors import AbortableError, FatalError, SemelError, UsageError
+from semel.extras import needs_extra
 from semel.wire.batches import BatchBuilder
 from semel.wire.compression import Compression
 from semel.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
     from semel.client.producer.columnar_send import TableDelivery, TableSender
     from semel.client.settings.keywords import ProducerKeywords
 
-    # What the serializers take; without one, bytes are checked when they are sent.
-    K = TypeVar("K", default=Any)
-    V = TypeVar("V", default=Any)
-else:  # defaults of type variables came with Python 3.13
-    from typing import TypeVar
-
-    K, V = TypeVar("K"), TypeVar("V")
-
-Headers = Iterable[tuple[str, bytes | None]]
 T = TypeVar("T")
-
-
-class _Target:
-    """A topic that is sent to: what is looked up for every record."""
-
-    __slots__ = ("known", "queues", "sticky")
-
-    def __init__(self, known: TopicMetadata) -> None:
-        self.known = known
-        self.sticky = StickyPartition()
-        self.queues: dict[int, PartitionQueue] = {}
 
 
 class Producer(Lifetime, Generic[K, V]):
@@ -102,11 +85,11 @@ class Producer(Lifetime, Generic[K, V]):
         self.settings = ProducerSettings.of(bootstrap_servers, settings, **given)
         self._key_serializer = key_serializer
         self._value_serializer = value_serializer
-        self._started = False
+        self._serializes = key_serializer is not None or value_serializer is not None
 
     async def start(self) -> None:
         """Connects. A `with` block does it too."""
-        if self._started:
+        if self._is_started():
             return
         settings = self.settings
         try:
@@ -116,19 +99,20 @@ class Producer(Lifetime, Generic[K, V]):
         self._cluster = Cluster(settings)
         self._accumulator = Accumulator(
             AccumulatorLimits(
-                batch_size=settings.batch_size,
+                batch_size=min(settings.batch_size, settings.max_request_size),
                 linger_ms=settings.linger_ms,
                 buffer_memory=settings.buffer_memory,
                 delivery_timeout_ms=settings.delivery_timeout_ms,
                 max_in_flight=settings.max_in_flight_requests_per_connection,
                 compression=compression,
-            )
+            ),
+            owner=asyncio.get_running_loop(),
         )
         self._manager = TransactionManager(
             settings.transactional_id, settings.transaction_timeout_ms, settings.backoff()
         )
         self._sender = Sender(self._cluster, self._accumulator, self._manager, settings)
-        self._targets: dict[str, _Target] = {}
+        self._targets = SendTargets(self._cluster, self._accumulator)
         self._transactional = settings.transactional_id is not None
         self._tables: TableSender | None = None
         try:
@@ -136,18 +120,15 @@ class Producer(Lifetime, Generic[K, V]):
         except BaseException:
             await self._cluster.close()
             raise
-        self._started = True
+        self._settle_here()
 
     async def close(self, timeout_ms: float | None = None) -> None:
         """Sends what is buffered, aborts an open transaction, and disconnects."""
-        if not self._started:
+        if not self._is_started():
             return
-        self._started = False
+        self._leave()
         try:
-            if self._transactional and self._manager.state is State.IN_TRANSACTION:
-                await self._ended(self._begin_abort(), self._deadline(timeout_ms))
-            elif self._manager.state is not State.FATAL_ERROR:
-                await self._flushed(self._deadline(timeout_ms))
+            await self._finish(self._deadline(timeout_ms))
         except SemelError:
             pass  # the producer is going away; an open transaction will time out at the broker
         finally:
@@ -159,8 +140,8 @@ class Producer(Lifetime, Generic[K, V]):
     async def send(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: V | None = None,
+        key: K | None = None,
         *,
         partition: int | None = None,
         headers: Headers = (),
@@ -169,60 +150,74 @@ class Producer(Lifetime, Generic[K, V]):
         """Buffers a record. Waits only for room in the buffer and for a new topic's metadata.
 
         Without a `partition` the key chooses it, as Java's client does; without a key, one after
-        another is filled. `headers` are (name, bytes) pairs, `timestamp_ms` is now if not given.
-        What is returned need not be waited for: see `Delivery`.
+        another is filled. `headers` are a mapping or (name, bytes) pairs, `timestamp_ms` is now if
+        not given. What is returned need not be waited for: see `Delivery`. Whatever this raises,
+        or if it is cancelled, the record was not sent.
         """
-        if not self._started:
+        if get_ident() != self._home:
             self._need_started()
-        if self._key_serializer is not None:
-            key = serialized(self._key_serializer, key)
-        if self._value_serializer is not None:
-            value = serialized(self._value_serializer, value)
-        target = self._targets.get(topic)
+        key_bytes: Any = key
+        value_bytes: Any = value
+        if self._serializes:
+            key_bytes = serialized(self._key_serializer, key)
+            value_bytes = serialized(self._value_serializer, value)
+        if type(key_bytes) is not bytes:
+            key_bytes = as_bytes("key", key_bytes, self._key_serializer)
+        if type(value_bytes) is not bytes:
+            value_bytes = as_bytes("value", value_bytes, self._value_serializer)
+        size = RECORD_OVERHEAD + len(key_bytes or b"") + len(value_bytes or b"")
+        pairs = as_headers(headers) if headers else ()
+        if pairs:
+            size += sum(len(name) * 3 + len(data or b"") + 10 for name, data in pairs)
+        timestamp = int(time.time() * 1000) if timestamp_ms is None else as_timestamp(timestamp_ms)
+        target = self._targets.by_topic.get(topic)
         if target is None or target.known is not self._cluster.metadata.topics.get(topic):
             target = await self._target(topic)
         if partition is None:
-            if key is not None:
-                partition = partition_for_key(key, len(target.known.partitions))
+            if key_bytes is not None:
+                partition = partition_for_key(key_bytes, len(target.known.partitions))
             elif (partition := target.sticky.chosen) < 0:
                 partition = target.sticky.choose(len(target.known.partitions), random.random())
         queue = target.queues.get(partition)
         if queue is None:
-            queue = target.queues[partition] = self._queue(topic, partition)
+            queue = await self._queue(target, partition)
+        # Everything was checked, and nothing changed yet. From here on the record is either
+        # appended or, where that has to wait, forgotten with whoever is cancelled there.
+        if not self._transactional or (
+            self._manager.state is State.IN_TRANSACTION
+            and queue.partition in self._manager.partitions
+        ):
+            index = self._accumulator.append_open(
+                queue, key_bytes, value_bytes, timestamp, pairs, size
+            )
+            if index >= 0:
+                assert queue.open is not None
+                return Delivery(queue.open, index, timestamp)
+        if size > self.settings.max_request_size or self._accumulator.must_wait(queue, size):
+            await self._wait_in_line(target, queue, size)
+        now_ms = self._cluster.now_ms()
         if self._transactional:
-            self._join_transaction(queue.partition)
-        size = RECORD_OVERHEAD + (len(key) if key else 0) + (len(value) if value else 0)
-        if headers:
-            headers = tuple(headers)
-            size += sum(len(name) * 3 + len(data or b"") + 10 for name, data in headers)
-        timestamp = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
-        index = self._accumulator.append_open(queue, key, value, timestamp, headers, size)
-        if index > 0:
-            assert queue.open is not None
-            return Delivery(queue.open, index, timestamp)
-        if size > self.settings.max_request_size or not self._accumulator.has_room(size):
-            await self._make_room(queue.partition, size)
-        batch, index, filled = self._accumulator.append(
-            queue, key, value, timestamp, headers, size, self._cluster.now_ms()
+            self._join_transaction(queue.partition, now_ms)
+        else:
+            self._need_started()
+        batch, index = self._accumulator.append(
+            queue, key_bytes, value_bytes, timestamp, pairs, size, now_ms
         )
         self._sender.wake()
-        if filled:
-            target.sticky.batch_is_full(partition)
-            # A loop of sends never waits by itself: let the full batch leave meanwhile.
-            await asyncio.sleep(0)
         return Delivery(batch, index, timestamp)
 
     async def send_and_wait(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: V | None = None,
+        key: K | None = None,
         *,
         partition: int | None = None,
         headers: Headers = (),
         timestamp_ms: int | None = None,
     ) -> RecordMetadata:
         """Sends one record at once and waits until it is written. Takes what `send` takes."""
+        self._need_started()
         delivery = await self.send(
             topic, value, key, partition=partition, headers=headers, timestamp_ms=timestamp_ms
         )
@@ -233,7 +228,7 @@ class Producer(Lifetime, Generic[K, V]):
         finally:
             self._accumulator.flushing -= 1
 
-    async def send_many(self, topic: str, records: Iterable[tuple[Any, Any]]) -> None:
+    async def send_many(self, topic: str, records: Iterable[tuple[V | None, K | None]]) -> None:
         """Buffers many records, (value, key) pairs: the key may be None."""
         for value, key in records:
             await self.send(topic, value, key)
@@ -243,21 +238,24 @@ class Producer(Lifetime, Generic[K, V]):
 
         Columns, all optional: key, value (binary or string; serializers are not asked), headers,
         timestamp, partition, and topic where none is named. Rows are placed as single records are.
-        A table that cannot be sent raises before its first row is. Waits for room in the buffer.
+        A table that cannot be sent raises before its first row is. Waits for room in the buffer;
+        cancelled there, it is sent in part, and its transaction can only be aborted.
         """
         self._need_started()
-        from semel.client.producer.columnar_send import TableDelivery
-
+        with needs_extra("arrow", "send_table"):
+            from semel.client.producer.columnar_send import TableDelivery, TableSender
         if self._tables is None:
-            self._tables = self._make_table_sender()
+            self._tables = TableSender(self._sender, self._topic, self._enqueue)
         return TableDelivery(await self._tables.send(topic, table), delivered)
 
     async def flush(self, timeout_ms: float | None = None) -> None:
         """Waits until everything sent so far is written or has failed."""
+        self._need_started()
         await self._flushed(self._deadline(timeout_ms))
 
     async def partitions_for(self, topic: str) -> list[int]:
         """The numbers of a topic's partitions."""
+        self._need_started()
         await self._topic(topic)
         return sorted(self._cluster.metadata.topics[topic].partitions)
 
@@ -265,6 +263,7 @@ class Producer(Lifetime, Generic[K, V]):
 
     async def init_transactions(self, timeout_ms: float | None = None) -> None:
         """Fences older producers of this transactional id and completes what they left open."""
+        self._need_started()
         if not self._transactional:
             raise UsageError("init_transactions needs a producer with a transactional_id")
         await self._ended(
@@ -273,6 +272,7 @@ class Producer(Lifetime, Generic[K, V]):
 
     async def begin_transaction(self) -> None:
         """Begins a transaction: what is sent from now on is seen whole, or not at all."""
+        self._need_started()
         self._allowed(self._manager.begin_transaction)
 
     async def send_offsets_to_transaction(
@@ -286,18 +286,15 @@ class Producer(Lifetime, Generic[K, V]):
         With `consumer.group_metadata()` a member that the group has left behind is refused
         (KIP-447); a group's id alone is for groups without members.
         """
-        group = GroupMetadata(group_metadata) if isinstance(group_metadata, str) else group_metadata
-        wanted = {
-            TopicPartition(*partition): offset
-            if isinstance(offset, OffsetAndMetadata)
-            else OffsetAndMetadata(offset)
-            for partition, offset in offsets.items()
-        }
-        pending = self._allowed(lambda: self._manager.send_offsets(wanted, group))
+        self._need_started()
+        wanted, group = as_offsets(offsets), as_group(group_metadata)
+        now_ms = self._cluster.now_ms()
+        pending = self._allowed(lambda: self._manager.send_offsets(wanted, group, now_ms))
         await self._ended(pending, self._deadline(timeout_ms))
 
     async def commit_transaction(self, timeout_ms: float | None = None) -> None:
         """Writes what is buffered, then makes all of the transaction visible at once."""
+        self._need_started()
         pending = self._allowed(self._manager.commit)
         began_ms = self._cluster.now_ms()
         self._accumulator.flushing += 1
@@ -309,12 +306,14 @@ class Producer(Lifetime, Generic[K, V]):
 
     async def abort_transaction(self, timeout_ms: float | None = None) -> None:
         """Drops what is buffered and makes what was written invisible for committed readers."""
+        self._need_started()
         await self._ended(self._begin_abort(), self._deadline(timeout_ms))
         self._sender.meter.aborted += 1
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Self]:
         """A transaction around a block: committed at its end, aborted if it raises."""
+        self._need_started()
         if self._manager.state is State.UNINITIALIZED:
             await self.init_transactions()
         await self.begin_transaction()
@@ -349,78 +348,113 @@ class Producer(Lifetime, Generic[K, V]):
     async def _topic(self, topic: str) -> int:
         return await self._cluster.topic(topic, self._deadline(None))
 
-    async def _target(self, topic: str) -> _Target:
-        """Made anew for a topic that was."""
-        await self._topic(topic)
-        target = self._targets[topic] = _Target(self._cluster.metadata.topics[topic])
+    async def _target(self, topic: str) -> SendTarget:
+        transaction = self._before_waiting()
+        target = await self._targets.find(topic, self._deadline(None))
+        self._after_waiting(transaction)
         return target
 
-    def _queue(self, topic: str, partition: int) -> PartitionQueue:
-        return self._accumulator.queue_of(TopicPartition(topic, partition))
+    async def _queue(self, target: SendTarget, partition: int) -> PartitionQueue:
+        transaction = self._before_waiting()
+        queue = await self._targets.queue(target, partition, self._deadline(None))
+        self._after_waiting(transaction)
+        return queue
 
-    def _need_started(self) -> None:
-        if not self._started:
-            raise UsageError("the producer is not started: use `async with`, or await start()")
-
-    def _make_table_sender(self) -> TableSender:
-        from semel.client.producer.columnar_send import TableSender
-
-        return TableSender(
-            batch_size=self.settings.table_batch_size,
-            buffer_memory=self.settings.buffer_memory,
-            max_request_size=self.settings.max_request_size,
-            compression=self._accumulator.limits.compression,
-            partitions_of=self._topic,
-            enqueue=self._enqueue,
-        )
-
-    async def _enqueue(self, partition: TopicPartition, builder: BatchBuilder) -> ProducerBatch:
+    def _before_waiting(self) -> object:
+        """Refuses what need not wait, and names the transaction that a record belongs to."""
         self._need_started()
         if self._transactional:
-            self._join_transaction(partition)
+            self._allowed(self._manager.check_may_send)
+        return self._manager.transaction
+
+    def _after_waiting(self, transaction: object) -> None:
+        """Refuses a record whose transaction has ended meanwhile: it must not join the next."""
+        self._need_started()
+        if self._transactional and self._manager.transaction is not transaction:
+            raise UsageError(
+                "the transaction ended while a record waited to be sent in it, so the record was "
+                "not sent: await every send before the transaction ends"
+            )
+
+    async def _enqueue(self, partition: TopicPartition, builder: BatchBuilder) -> ProducerBatch:
+        transaction = self._before_waiting()
         if not self._accumulator.has_room(builder.size):
-            await self._make_room(partition, builder.size)
-        batch = self._accumulator.enqueue(partition, builder, self._cluster.now_ms())
+            await self._make_room(builder.size, transaction)
+        now_ms = self._cluster.now_ms()
+        if self._transactional:
+            self._join_transaction(partition, now_ms)
+        batch = self._accumulator.enqueue(partition, builder, now_ms)
         self._sender.wake()
         return batch
 
-    def _join_transaction(self, partition: TopicPartition) -> None:
-        manager = self._manager
-        if manager.state is State.IN_TRANSACTION and partition in manager.partitions:
-            return
-        self._allowed(lambda: manager.add_partition(partition))
-        self._sender.wake()
+    def _join_transaction(self, partition: TopicPartition, now_ms: float) -> None:
+        try:
+            self._manager.add_partition(partition, now_ms)
+        except NotAllowed as refused:
+            raise refusal_of(refused) from None
 
-    async def _make_room(self, partition: TopicPartition, size: int) -> None:
+    async def _wait_in_line(self, target: SendTarget, queue: PartitionQueue, size: int) -> None:
+        """Until a record may be appended. Whoever is cancelled here has sent nothing."""
         if size > self.settings.max_request_size:
             raise FatalError(
-                f"a record of {size} bytes for {partition} is larger than max_request_size, "
-                f"{self.settings.max_request_size}",
+                f"a record of {size} bytes for {queue.partition} is larger than max_request_size, "
+                f"{self.settings.max_request_size}: send smaller records, or raise it",
                 ErrorCode.MESSAGE_TOO_LARGE,
             )
+        transaction = self._before_waiting()
+        if self._accumulator.close_full(queue, size):
+            target.sticky.batch_is_full(queue.partition.partition)
+        queue.in_line += 1
+        try:
+            # A loop of sends never waits by itself: let the full batch leave meanwhile.
+            self._sender.wake()
+            await asyncio.sleep(0)
+            if not self._accumulator.has_room(size):
+                await self._make_room(size, transaction)
+        finally:
+            queue.in_line -= 1
+        self._after_waiting(transaction)
+
+    async def _make_room(self, size: int, transaction: object) -> None:
         deadline = self._deadline(None)
         self._accumulator.flushing += 1
         try:
             async with asyncio.timeout(deadline.remaining_ms(self._cluster.now_ms()) / 1000):
                 while not self._accumulator.has_room(size):
                     await self._sender.wait_for_room()
-                    if not self._started:
-                        raise UsageError("the producer was closed")
+                    self._after_waiting(transaction)
+                    self._before_waiting()
         except TimeoutError:
-            raise RetriableError(
+            full = (
                 f"the buffer of {self.settings.buffer_memory} bytes is full and no record left it "
                 f"within {self.settings.max_block_ms} ms"
-            ) from None
+            )
+            batches = self._accumulator.unsettled()
+            raise self._sender.refusals.late(full, batches, "send it again") from None
         finally:
             self._accumulator.flushing -= 1
+
+    async def _finish(self, deadline: Deadline) -> None:
+        """As Java's close: what is being ended ends, what is open is aborted, the rest is sent."""
+        state = self._manager.state
+        if state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
+            await self._ended(self._begin_abort(), deadline)
+        elif state is State.COMMITTING_TRANSACTION:
+            await self._flushed(deadline)
+            await self._ended(self._allowed(self._manager.commit), deadline)
+        elif state is State.ABORTING_TRANSACTION:
+            await self._ended(self._allowed(self._manager.abort), deadline)
+        elif state is not State.FATAL_ERROR:
+            await self._flushed(deadline)
 
     async def _flushed(self, deadline: Deadline) -> None:
         self._accumulator.flushing += 1
         self._sender.wake()
         try:
             while batches := self._accumulator.unsettled():
-                if not await settled(batches[-1], deadline):
-                    raise RetriableError("not everything was written in time: call flush again")
+                if not await settled(batches[-1], deadline, self._loop):
+                    late = "not everything was written in time"
+                    raise self._sender.refusals.late(late, batches, "call flush again")
         finally:
             self._accumulator.flushing -= 1
 
@@ -438,17 +472,14 @@ class Producer(Lifetime, Generic[K, V]):
     async def _ended(self, pending: Pending, deadline: Deadline) -> None:
         """Waits for the coordinator's answer. Running out of time decides nothing."""
         self._sender.wake()
-        if not pending.settled and not await settled(pending, deadline):
-            raise RetriableError(
-                f"{pending.operation} got no answer in time, its outcome is not known yet: "
-                f"call {pending.operation} again to wait for it",
-                ErrorCode.REQUEST_TIMED_OUT,
-            )
+        if not pending.settled and not await settled(pending, deadline, self._loop):
+            late = f"{pending.operation} got no answer in time, its outcome is not known yet"
+            again = f"call {pending.operation} again to wait for it"
+            raise self._sender.refusals.late(late, self._accumulator.unsettled(), again)
         if pending.failure is not None:
             raise error_of(pending.failure)
 
     def _allowed(self, call: Callable[[], T]) -> T:
-        self._need_started()
         try:
             return call()
         except NotAllowed as refused:

@@ -5,6 +5,7 @@ does whatever can be done now. Records appended within one turn of the loop thus
 """
 
 import asyncio
+import logging
 import random
 from contextlib import suppress
 from functools import partial
@@ -16,8 +17,15 @@ from semel.client.machines.delivery import STALE_METADATA, ProduceVerdict, judge
 from semel.client.machines.transactions import State, TransactionManager, TxnRequestHandler
 from semel.client.machines.types import NO_PRODUCER, Failure, Node, TopicPartition
 from semel.client.metrics import ProducerMeter
+from semel.client.producer.produce import (
+    PRODUCE_ADDS_FROM,
+    produce_request,
+    reason_of,
+    speaks_version_2,
+)
+from semel.client.producer.refusals import Refusals
 from semel.client.settings import ProducerSettings
-from semel.errors import RetriableError
+from semel.errors import FatalError, RetriableError
 from semel.net.client_connection import (
     AuthenticationFailed,
     ClientConnection,
@@ -25,18 +33,11 @@ from semel.net.client_connection import (
     VersionMismatch,
 )
 from semel.wire.errors import ErrorCode, ErrorKind, ProtocolError
-from semel.wire.frames import Pieces
-from semel.wire.messages.end_txn import EndTxnRequest
 from semel.wire.messages.init_producer_id import InitProducerIdRequest
 from semel.wire.messages.produce import ProduceRequest, ProduceResponse
-from semel.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-_FATAL = (AuthenticationFailed, VersionMismatch, ProtocolError)
-# Produce from this version on adds the partition to the transaction by itself (KIP-890).
-_PRODUCE_ADDS_FROM = 12
-# A broker names every bad record of a batch; a message that people read, the first few.
-_RECORDS_TOLD = 3
-_LARGE_BATCH = 32 * 1024
+log = logging.getLogger("semel.client")
+_FATAL = (AuthenticationFailed, FatalError, VersionMismatch, ProtocolError)
 
 
 class Sender:
@@ -53,6 +54,7 @@ class Sender:
         self.settings = settings
         self.idempotent = settings.enable_idempotence
         self.closed = False
+        self.refusals = Refusals()
         self._loop = asyncio.get_running_loop()
         self._scheduled = False
         self._timer: asyncio.TimerHandle | None = None
@@ -94,13 +96,29 @@ class Sender:
         self._scheduled = False
         if self.closed:
             return
-        now_ms = self.cluster.now_ms()
-        if self.cluster.metadata.needs_refresh(now_ms):
-            self._connect_later(None)
-        self._give_up_late_batches(now_ms)
-        self._send_transactional_request(now_ms)
-        self._send_batches(now_ms)
-        self._set_timer(now_ms)
+        try:
+            now_ms = self.cluster.now_ms()
+            if self.cluster.metadata.needs_refresh(now_ms):
+                self._connect_later(None)
+            self._give_up_late_batches(now_ms)
+            self._send_transactional_request(now_ms)
+            self._send_batches(now_ms)
+            self._set_timer(now_ms)
+        except Exception as error:
+            self._break_down(error)
+
+    def _break_down(self, error: BaseException) -> None:
+        """A mistake of ours: whoever waits hears of it now, and not when their time is over."""
+        log.error("a producer broke down", exc_info=error)
+        failure = Failure(
+            ErrorKind.FATAL,
+            f"the producer broke down ({error!r}). This is a mistake in Semel: close the producer, "
+            "make a new one, and report it with the log's lines",
+        )
+        request, self.manager.in_flight = self.manager.in_flight, None
+        if request is not None:
+            request.pending.settle(failure)
+        self._give_up_all(failure)
 
     def _set_timer(self, now_ms: float) -> None:
         times = (self.accumulator.wake_at_ms(now_ms), self.manager.wake_at_ms())
@@ -122,12 +140,7 @@ class Sender:
             if self.accumulator.has_unsettled:
                 self._drop_unsent(self.manager.failure)
         for batch in self.accumulator.expired(now_ms):
-            failure = Failure(
-                ErrorKind.RETRIABLE,
-                f"a batch for {batch.partition} was not delivered within "
-                f"{self.settings.delivery_timeout_ms} ms",
-                ErrorCode.REQUEST_TIMED_OUT,
-            )
+            failure = self.refusals.too_late(batch, self.settings.delivery_timeout_ms)
             self.accumulator.drop(batch, failure)
             self._batch_failed(failure)
             self._tell_of_room()
@@ -137,9 +150,11 @@ class Sender:
         self.wake()
 
     def _drop_unsent(self, failure: Failure) -> None:
+        before = self.accumulator.buffered
         if self.accumulator.drop_unsent(failure) and self.manager.is_transactional:
             self.manager.fail_abortable(failure, needs_bump=True)
-        self._tell_of_room()
+        if self.accumulator.buffered != before:
+            self._tell_of_room()  # not for nothing: who looks in vain asks for another turn
 
     # Transactional requests
 
@@ -176,16 +191,8 @@ class Sender:
     def _learn_protocol(self, connection: ClientConnection) -> None:
         """Which transaction protocol to speak is settled with each new epoch (KIP-890)."""
         theirs = connection.versions
-        speaks_2 = connection.features.get("transaction.version", 0) >= 2 and all(
-            theirs.get(message.API_KEY, range(0)).stop > newest
-            for message, newest in (
-                (ProduceRequest, _PRODUCE_ADDS_FROM),
-                (EndTxnRequest, 5),
-                (TxnOffsetCommitRequest, 5),
-            )
-        )
         wanted = self.settings.max_transaction_version >= 2
-        self.manager.version = 2 if speaks_2 and wanted else 1
+        self.manager.version = 2 if wanted and speaks_version_2(connection) else 1
         self.manager.can_bump = theirs.get(InitProducerIdRequest.API_KEY, range(0)).stop > 3
 
     async def _connect_and_ask(self, request: TxnRequestHandler, node: Node | None) -> None:
@@ -217,10 +224,13 @@ class Sender:
         if self.closed:
             return
         now_ms = self.cluster.now_ms()
-        if lost is not None:
-            request.lost(now_ms)
-        else:
-            request.answered(answer, now_ms)
+        try:
+            if lost is not None:
+                request.lost(now_ms)
+            else:
+                request.answered(answer, now_ms)
+        except Exception as error:
+            self._break_down(error)
         self._turn()
 
     # Batches
@@ -287,50 +297,41 @@ class Sender:
     async def _connect_to_leader(self, node: Node, leader: Node | None) -> None:
         try:
             if leader is not None:
-                await self.cluster.connection(leader)
+                await self._connect(leader)
             else:
                 await self.cluster.refresh()
-                await asyncio.sleep(self.cluster.backoff.delay_ms(1, random.random()) / 1000)
-        except (ConnectionLost, RetriableError):
-            self.cluster.metadata.expire()
-            await self._refresh_quietly()
+                await self._pause()
+        except RetriableError:  # the cluster cannot be asked: the batches' own deadlines decide
+            await self._pause()
         except _FATAL as error:
             self._give_up_all(Failure(ErrorKind.FATAL, str(error)))
         finally:
             self._connecting.discard(node)
             self.wake()
 
-    async def _refresh_quietly(self) -> None:
-        """Where the cluster cannot be asked either, the batches' own deadlines decide."""
+    async def _connect(self, leader: Node) -> None:
+        """To a leader, or, if it cannot be reached, to whoever knows where it is now."""
         try:
+            await self.cluster.connection(leader)
+        except ConnectionLost:
+            self.cluster.metadata.expire()
             await self.cluster.refresh()
-        except RetriableError:
-            await asyncio.sleep(self.cluster.backoff.delay_ms(1, random.random()) / 1000)
+
+    async def _pause(self) -> None:
+        await asyncio.sleep(self.cluster.backoff.delay_ms(1, random.random()) / 1000)
 
     def _produce(
         self, connection: ClientConnection, batches: list[ProducerBatch], now_ms: float
     ) -> None:
-        by_topic: dict[str, list[ProduceRequest.PartitionProduceData]] = {}
-        for batch in batches:
-            by_topic.setdefault(batch.partition.topic, []).append(
-                ProduceRequest.PartitionProduceData(
-                    index=batch.partition.partition, records=_as_sent(batch.data)
-                )
-            )
-        metadata = self.cluster.metadata
-        request = ProduceRequest(
+        request = produce_request(
+            batches,
+            self.cluster.metadata.topic_id,
             transactional_id=self.manager.transactional_id,
             acks=self.settings.required_acks,
             timeout_ms=self.settings.request_timeout_ms,
-            topic_data=[
-                ProduceRequest.TopicProduceData(
-                    name=name, topic_id=metadata.topic_id(name), partition_data=partitions
-                )
-                for name, partitions in by_topic.items()
-            ],
         )
         old_protocol = self.manager.is_transactional and self.manager.version == 1
-        at_most = _PRODUCE_ADDS_FROM - 1 if old_protocol else 0x7FFF
+        at_most = PRODUCE_ADDS_FROM - 1 if old_protocol else 0x7FFF
         if self.settings.required_acks == 0:
             self._tell(connection, request, batches)
             return
@@ -366,30 +367,38 @@ class Sender:
             self._in_flight[connection] = count
         if self.closed:
             return
-        now_ms = self.cluster.now_ms()
-        results = {} if lost is not None else self._results(answer)
-        self.meter.requests.add(now_ms - sent_ms)
-        for batch in batches:
-            result = results.get(batch.partition)
-            if result is None:
-                why = str(lost) if lost is not None else "the answer does not name it"
-                self._judge(batch, ErrorCode.NETWORK_EXCEPTION, why, now_ms)
-            elif result.error_code == 0:
-                self.meter.delivered(batch, now_ms)
-                self.accumulator.accepted(batch, result.base_offset, result.log_append_time_ms)
-            else:
-                if result.current_leader.leader_id >= 0:
-                    leader = result.current_leader
-                    self.cluster.metadata.leader_moved(
-                        batch.partition, leader.leader_id, leader.leader_epoch
-                    )
-                code = ErrorCode.of(result.error_code)
-                self._judge(batch, code, _reason(result), now_ms, result.base_offset)
+        try:
+            now_ms = self.cluster.now_ms()
+            results = {} if lost is not None else self._results(answer)
+            self.meter.requests.add(now_ms - sent_ms)
+            for batch in batches:
+                result = results.get(batch.partition)
+                if result is None:
+                    why = str(lost) if lost is not None else "the answer does not name it"
+                    self._judge(batch, ErrorCode.NETWORK_EXCEPTION, why, now_ms)
+                elif result.error_code == 0:
+                    self.meter.delivered(batch, now_ms)
+                    self.accumulator.accepted(batch, result.base_offset, result.log_append_time_ms)
+                else:
+                    self._refused(batch, result, now_ms)
+        except Exception as error:
+            self._break_down(error)
         self._tell_of_room()
         if self.manager.state is State.COMMITTING_TRANSACTION:
             self._turn()  # somebody waits for the commit: it leaves now, not a turn later
         else:
             self.wake()
+
+    def _refused(
+        self, batch: ProducerBatch, result: ProduceResponse.PartitionProduceResponse, now_ms: float
+    ) -> None:
+        if result.current_leader.leader_id >= 0:
+            leader = result.current_leader
+            self.cluster.metadata.leader_moved(
+                batch.partition, leader.leader_id, leader.leader_epoch
+            )
+        code = ErrorCode.of(result.error_code)
+        self._judge(batch, code, reason_of(result), now_ms, result.base_offset)
 
     def _results(
         self, answer: ProduceResponse
@@ -430,6 +439,7 @@ class Sender:
             self.meter.retries += 1
             delay = self.cluster.backoff.delay_ms(batch.attempts, random.random())
             accumulator.again(batch, now_ms + delay)
+            self.refusals.note(batch.partition, now_ms, code, why)
         elif outcome is ProduceVerdict.RENUMBER:
             self.meter.retries += 1
             accumulator.again(batch, now_ms)
@@ -438,7 +448,7 @@ class Sender:
             self.meter.splits += 1
         else:
             what = f"a batch for {batch.partition} was not written ({why})"
-            failure = Failure(code.kind, what, code)
+            failure = manager.explained(Failure(code.kind, what, code), now_ms)
             unsure = code is ErrorCode.NETWORK_EXCEPTION or code is ErrorCode.REQUEST_TIMED_OUT
             accumulator.given_up(batch, failure)
             self._batch_failed(failure)
@@ -472,22 +482,9 @@ class Sender:
     def _spawn(self, coroutine: Any) -> None:
         task = self._loop.create_task(coroutine)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
 
-
-def _as_sent(data: bytearray | None) -> bytearray | Pieces | None:
-    """Large batches are not copied into the request."""
-    return Pieces(data) if data is not None and len(data) >= _LARGE_BATCH else data
-
-
-def _reason(result: ProduceResponse.PartitionProduceResponse) -> str:
-    """The broker's own words, and the first records it means, where it says so (KIP-467)."""
-    errors = result.record_errors
-    if not errors:
-        return result.error_message or ErrorCode.of(result.error_code).name
-    told = [
-        f"record {error.batch_index}: {error.batch_index_error_message or 'invalid'}"
-        for error in errors[:_RECORDS_TOLD]
-    ]
-    more = len(errors) - len(told)
-    return ", ".join(told) + (f", and {more} more" if more else "")
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._break_down(error)

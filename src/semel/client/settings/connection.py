@@ -88,6 +88,12 @@ class ConnectionSettings:
             self._refuse_unused("ssl_", "SSL or SASL_SSL")
         if not self.security_protocol.startswith("SASL"):
             self._refuse_unused("sasl_", "SASL_SSL or SASL_PLAINTEXT")
+        elif self.sasl_mechanism == "OAUTHBEARER" and not self.sasl_oauth_token:
+            raise ValueError("sasl_mechanism OAUTHBEARER needs a sasl_oauth_token")
+        elif self.sasl_mechanism != "OAUTHBEARER" and not self.sasl_username:
+            raise ValueError(f"sasl_mechanism {self.sasl_mechanism} needs a sasl_username")
+        if (self.ssl_keyfile or self.ssl_password) and not self.ssl_certfile:
+            raise ValueError("ssl_keyfile and ssl_password need an ssl_certfile: whose are they?")
 
     def _refuse_unused(self, prefix: str, protocols: str) -> None:
         """What would be left out is refused: a password could travel in the clear."""

@@ -4,10 +4,29 @@ Values may be words, as a file of Java's properties or a command line has them.
 """
 
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from semel.errors import UsageError
+
+T = TypeVar("T")
 
 _TRUTHS = {"true": True, "false": False}
+
+
+def made_of(cls: type[T], given: Mapping[str, Any]) -> T:
+    """A value of a dataclass from keywords: names and types are checked, None leaves a default."""
+    kinds = get_type_hints(cls)
+    chosen = {name: value for name, value in given.items() if value is not None}
+    for name in chosen:
+        if name not in kinds:
+            close = get_close_matches(name, kinds, n=1)
+            raise UsageError(f"unknown option {name!r}{f'; did you mean {close[0]}?' * len(close)}")
+    try:
+        return cls(**{name: typed(name, value, kinds[name]) for name, value in chosen.items()})
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def typed(name: str, value: Any, wanted: Any) -> Any:

@@ -110,6 +110,7 @@ class ConsumerGroupHeartbeat:
     fresh_member_id: str = ""
     session_timeout_ms: int | None = None  # the group's own settings, where it has some
     heartbeat_interval_ms: int | None = None
+    assignment_interval_ms: int | None = None
 
     def refused(self, error: ErrorCode, message: str | None = None) -> HeartbeatReply:
         return HeartbeatReply(error, message)

@@ -23,7 +23,8 @@ class GroupSettings:
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
     consumer_migration_policy: str = "bidirectional"
     # Kafka waits a second between assignments of a group (KIP-1263), so that many joins cost one
-    # computation. Ours is cheap, and waiting would hold members up until their next heartbeat.
+    # computation. Ours is cheap; a broker waits a moment all the same, because of what becomes of
+    # clients otherwise (see `consumer.heartbeat.settle`).
     consumer_assignment_interval_ms: int = 0
     consumer_regex_refresh_interval_ms: int = 600_000
 

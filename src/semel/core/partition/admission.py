@@ -52,55 +52,51 @@ class BatchLimits:
 def refusal(header: BatchHeader, limits: BatchLimits, now_ms: int) -> Refusal | None:
     """The reason to refuse a client's batch, or None. The caller has checked the CRC.
 
-    Asked of every batch, hence the conditions in line; the functions below only put into words
-    which of them failed.
+    Nearly every batch passes one condition. Its twin is `refusal_by_rules`, which judges all others
+    and gives the reasons.
     """
-    attributes, count, size = header.attributes, header.count, header.size
-    if size > limits.max_message_bytes:
-        return _too_large(header, limits)
+    size, count, attributes = header.size, header.count, header.attributes
     if (
-        header.base_offset != 0
-        or count <= 0
-        or count != header.last_offset_delta + 1
-        or (count * SMALLEST_RECORD_BYTES > size - HEADER_SIZE and not attributes & COMPRESSION)
+        size <= limits.max_message_bytes
+        and header.base_offset == 0
+        and count > 0
+        and count == header.last_offset_delta + 1
+        and (count * SMALLEST_RECORD_BYTES <= size - HEADER_SIZE or attributes & COMPRESSION)
+        and attributes in CLIENTS_ATTRIBUTES
+        and (
+            (header.producer_id >= 0 and header.producer_epoch >= 0 and header.base_sequence >= 0)
+            or (header.producer_id == NO_PRODUCER_ID and not attributes & TRANSACTIONAL)
+        )
+        and now_ms - limits.timestamp_before_max_ms <= header.base_timestamp
+        and header.base_timestamp <= header.max_timestamp
+        and header.max_timestamp <= now_ms + limits.timestamp_after_max_ms
     ):
-        return _misshapen(header)
-    if attributes not in CLIENTS_ATTRIBUTES:
-        return _wrong_flags(attributes)
-    if header.producer_id == NO_PRODUCER_ID:
-        # Kafka lets this one through, visible to read_committed readers at once.
-        if attributes & TRANSACTIONAL:
-            return _invalid("A transactional batch needs a producer id.")
-    elif header.producer_id < 0 or header.producer_epoch < 0 or header.base_sequence < 0:
-        return _nobody(header)
-    earliest = now_ms - limits.timestamp_before_max_ms
-    latest = now_ms + limits.timestamp_after_max_ms
-    if earliest <= header.base_timestamp <= header.max_timestamp <= latest:
         return None
-    return None if limits.log_append_time else _timestamp_refusal(header, earliest, latest)
+    return refusal_by_rules(header, limits, now_ms)
 
 
-def _timestamp_refusal(header: BatchHeader, earliest: int, latest: int) -> Refusal | None:
-    """The bounds of Kafka's LogValidator, held against the first and the largest timestamp: the
-    only two a header carries."""
-    for timestamp in (header.max_timestamp, header.base_timestamp):
-        if timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
-            return Refusal(
-                ErrorCode.INVALID_TIMESTAMP,
-                f"The timestamp {timestamp} is outside of [{earliest}, {latest}].",
-            )
-    return None
+def refusal_by_rules(header: BatchHeader, limits: BatchLimits, now_ms: int) -> Refusal | None:
+    """The same rule by rule, the first that is broken; see `refusal`, its twin."""
+    return (
+        _size_refusal(header, limits)
+        or _shape_refusal(header)
+        or _flags_refusal(header.attributes)
+        or _producer_refusal(header)
+        or _timestamp_refusal(header, limits, now_ms)
+    )
 
 
-def _too_large(header: BatchHeader, limits: BatchLimits) -> Refusal:
+def _size_refusal(header: BatchHeader, limits: BatchLimits) -> Refusal | None:
+    if header.size <= limits.max_message_bytes:
+        return None
     return Refusal(
         ErrorCode.MESSAGE_TOO_LARGE,
         f"The batch has {header.size} bytes, max.message.bytes is {limits.max_message_bytes}.",
     )
 
 
-def _misshapen(header: BatchHeader) -> Refusal:
-    count = header.count
+def _shape_refusal(header: BatchHeader) -> Refusal | None:
+    count, body_size = header.count, header.size - HEADER_SIZE
     if header.base_offset != 0:
         return _invalid(f"The base offset must be 0, not {header.base_offset}.")
     if count <= 0:
@@ -110,12 +106,12 @@ def _misshapen(header: BatchHeader) -> Refusal:
             f"The batch declares {count} records, but its last offset delta is"
             f" {header.last_offset_delta}."
         )
-    return _invalid(
-        f"The batch declares {count} records, but has {header.size - HEADER_SIZE} bytes of them."
-    )
+    if count * SMALLEST_RECORD_BYTES > body_size and not header.attributes & COMPRESSION:
+        return _invalid(f"The batch declares {count} records, but has {body_size} bytes of them.")
+    return None
 
 
-def _wrong_flags(attributes: int) -> Refusal:
+def _flags_refusal(attributes: int) -> Refusal | None:
     if attributes & CONTROL:
         return _invalid("Clients may not write control batches.")
     if attributes & ~(COMPRESSION | TRANSACTIONAL | LOG_APPEND_TIME):
@@ -125,19 +121,47 @@ def _wrong_flags(attributes: int) -> Refusal:
             ErrorCode.INVALID_TIMESTAMP, "Only the broker may stamp a batch with its append time."
         )
     codec = attributes & COMPRESSION
-    return Refusal(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"There is no compression type {codec}.")
+    if codec not in CODECS:
+        return Refusal(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"There is no compression type {codec}."
+        )
+    return None
 
 
-def _nobody(header: BatchHeader) -> Refusal:
-    if header.producer_id < 0:
-        return _invalid(f"There is no producer id {header.producer_id}.")
+def _producer_refusal(header: BatchHeader) -> Refusal | None:
+    producer_id = header.producer_id
+    if producer_id == NO_PRODUCER_ID:
+        # Kafka lets this one through, visible to read_committed readers at once.
+        if header.attributes & TRANSACTIONAL:
+            return _invalid("A transactional batch needs a producer id.")
+        return None
+    if producer_id < 0:
+        return _invalid(f"There is no producer id {producer_id}.")
     if header.producer_epoch < 0:
         return _invalid(
-            f"Producer {header.producer_id} sent the epoch {header.producer_epoch} in a batch."
+            f"Producer {producer_id} sent the epoch {header.producer_epoch} in a batch."
         )
-    return _invalid(
-        f"Producer {header.producer_id} sent the sequence {header.base_sequence} in a batch."
-    )
+    if header.base_sequence < 0:
+        return _invalid(
+            f"Producer {producer_id} sent the sequence {header.base_sequence} in a batch."
+        )
+    return None
+
+
+def _timestamp_refusal(header: BatchHeader, limits: BatchLimits, now_ms: int) -> Refusal | None:
+    """The bounds of Kafka's LogValidator, held against the first and the largest timestamp: the
+    only two a header carries."""
+    if limits.log_append_time:
+        return None
+    earliest = now_ms - limits.timestamp_before_max_ms
+    latest = now_ms + limits.timestamp_after_max_ms
+    for timestamp in (header.max_timestamp, header.base_timestamp):
+        if timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
+            return Refusal(
+                ErrorCode.INVALID_TIMESTAMP,
+                f"The timestamp {timestamp} is outside of [{earliest}, {latest}].",
+            )
+    return None
 
 
 def _invalid(message: str) -> Refusal:

@@ -89,7 +89,7 @@ class PartitionState:
         current: Guard | None,
         guard: Guard | None,
     ) -> Duplicate | Refusal | None:
-        """The same rule by rule, with what is known of the producer."""
+        """The same rule by rule, with what is known of the producer. `_goes_on` is its twin."""
         verdict = look(producer, header, current is not None and current.begins_at_zero)
         if isinstance(verdict, Duplicate):
             return verdict
@@ -180,7 +180,7 @@ class PartitionState:
 
 def _goes_on(producer: ProducerEntry, header: BatchHeader, guard: Guard | None) -> bool:
     """What nearly every batch does: its sequence comes next, within the producer's transaction, or
-    outside where none is open. Asked first, because the rules one by one take three times as long.
+    outside where none is open. Its twin is `PartitionState.judge`, where no verification is open.
     """
     if header.base_sequence != producer.next_sequence or header.producer_epoch != producer.epoch:
         return False

@@ -42,7 +42,8 @@ def add_partitions(txn: Transaction | None, command: AddPartitions, now_ms: int)
 def includes(
     txn: Transaction | None, producer_id: int, epoch: int, partition: TopicPartition
 ) -> bool:
-    """Whether a partition is in this producer's open transaction."""
+    """Whether a partition is in this producer's open transaction. Its twin is
+    `verify_partitions`."""
     return (
         txn is not None
         and txn.state is ONGOING

@@ -93,7 +93,7 @@ class Transaction(NamedTuple):
         values[_PREVIOUS_PRODUCER_ID] = self.producer_id
         for name, value in changes.items():
             values[_PLACE[name]] = value
-        return tuple.__new__(Transaction, values)  # `_replace` takes three times as long
+        return tuple.__new__(Transaction, values)  # `_replace`, its twin, takes longer
 
     def fenced(self, reason: str) -> Cause:
         """What its present owner shall be told."""

@@ -7,17 +7,19 @@ records as opaque bytes.
 
 from __future__ import annotations
 
-import re
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
 
-from semel.net.client_sasl import Exchange, Plain, Scram
+from semel import __version__
+from semel.client.errors import error_for
+from semel.errors import FatalError, RetriableError, SemelError, UnreachableError
+from semel.net.client_sasl import Credentials
+from semel.net.strangers import Greeting, told_by
+from semel.spark.kafka.settings import SparkSettings
 from semel.wire.errors import ErrorCode, ProtocolError
 from semel.wire.frames import Frame, RequestHeader, decode_response, encode_request
 from semel.wire.messages.api_versions import ApiVersionsRequest
@@ -27,13 +29,10 @@ from semel.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from semel.wire.messages.sasl_handshake import SaslHandshakeRequest
 from semel.wire.schema import Message
 
-CLIENT = "semel-spark"
-_VERSION = "1"
+_SOFTWARE = "semel-spark"
 GROUP, TRANSACTION = 0, 1
 EARLIEST, LATEST = -2, -1  # timestamps of ListOffsets
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-# Longer than the 30 s after which a broker itself gives up waiting for replicas.
-REQUEST_TIMEOUT_S = 40.0
 _PAUSE_S = 0.02
 _METADATA_S = 60.0
 _PIECES = 512  # what one sendmsg takes; the limit of Linux is 1,024
@@ -41,123 +40,38 @@ _PIECES = 512  # what one sendmsg takes; the limit of Linux is 1,024
 # Versions above these name topics by id only, or ask for many keys at once: nothing gained here.
 _HIGHEST = {0: 12, 1: 12, 3: 12, 10: 3, 18: 3, 22: 5, 24: 3}
 
-# Mechanism → digest. A bearer token would be old before a long query ends.
-_MECHANISMS = {"PLAIN": "", "SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_UNDERSTOOD = {
-    *(f"ssl.{name}" for name in ("ca.location", "certificate.location", "key.location")),
-    *(f"sasl.{name}" for name in ("mechanism", "username", "password", "jaas.config")),
-    "ssl.endpoint.identification.algorithm",
-}
-_IN_JAAS = r'\b{name}\s*=\s*"([^"]*)"'
-
 T = TypeVar("T")
 
 
-class KafkaError(Exception):
-    """The broker's answer was an error."""
-
-    def __init__(self, code: int, doing: str) -> None:
-        self.code = ErrorCode.of(code)
-        super().__init__(f"{doing}: {self.code.name} ({code}): {self.code.meaning}")
-
-
-class Unreachable(Exception):
-    """Nobody answered in the time allowed."""
-
-
-@dataclass(frozen=True, slots=True)
-class BlockingSecurity:
-    """TLS and SASL. Secrets are never printed."""
-
-    tls: bool = False
-    cafile: str | None = None
-    certfile: str | None = None
-    keyfile: str | None = field(default=None, repr=False)
-    verify: bool = True
-    mechanism: str | None = None
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-
-    @classmethod
-    def of(cls, settings: dict[str, str]) -> BlockingSecurity:
-        """From Kafka's dotted names, as librdkafka and Spark's `kafka.` options spell them."""
-        protocol = settings.get("security.protocol", "PLAINTEXT").upper()
-        # What is not understood must not be left out: a password could travel in the clear.
-        if protocol not in _PROTOCOLS:
-            raise ValueError(f"security.protocol is {' or '.join(_PROTOCOLS)}, not {protocol!r}")
-        security = {name for name in settings if name.startswith(("ssl.", "sasl."))}
-        if unknown := sorted(security - _UNDERSTOOD):
-            raise ValueError(
-                f"not understood here: {', '.join(unknown)}. Settings of TLS and SASL are"
-                f" {', '.join(sorted(_UNDERSTOOD))}; certificates and keys are PEM files"
-            )
-        jaas = settings.get("sasl.jaas.config", "")
-        return cls(
-            tls=protocol in ("SSL", "SASL_SSL"),
-            cafile=settings.get("ssl.ca.location"),
-            certfile=settings.get("ssl.certificate.location"),
-            keyfile=settings.get("ssl.key.location"),
-            verify=settings.get("ssl.endpoint.identification.algorithm", "https")
-            not in ("none", ""),
-            mechanism=settings.get("sasl.mechanism", "PLAIN") if "SASL" in protocol else None,
-            username=settings.get("sasl.username", _in_jaas(jaas, "username")),
-            password=settings.get("sasl.password", _in_jaas(jaas, "password")),
-        )
-
-    def __post_init__(self) -> None:
-        if self.mechanism not in (None, *_MECHANISMS):
-            raise ValueError(
-                f"SASL mechanism {self.mechanism!r} is not supported here:"
-                f" use one of {', '.join(_MECHANISMS)}"
-            )
-
-    def exchange(self, mechanism: str) -> Exchange:
-        """A new conversation with a broker, in which this side proves who it is."""
-        username, password = self.username or "", self.password or ""
-        if mechanism == "PLAIN":
-            return Plain(username, password)
-        return Scram(_MECHANISMS[mechanism], username, password)
-
-    def wrap(self, plain: socket.socket, host: str) -> socket.socket:
-        if not self.tls:
-            return plain
-        context = ssl.create_default_context(cafile=self.cafile)
-        if self.certfile:
-            context.load_cert_chain(self.certfile, self.keyfile)
-        context.check_hostname = self.verify
-        return context.wrap_socket(plain, server_hostname=host)
-
-
-def _in_jaas(config: str, name: str) -> str | None:
-    """Java's way to name a user: `…PlainLoginModule required username="…" password="…";`."""
-    found = re.search(_IN_JAAS.format(name=name), config)
-    return found[1] if found else None
+class NotABrokerError(ProtocolError):
+    """Somebody else listens there."""
 
 
 class BlockingConnection:
     """One socket, one request at a time."""
 
-    def __init__(self, host: str, port: int, security: BlockingSecurity) -> None:
-        plain = socket.create_connection((host, port), timeout=REQUEST_TIMEOUT_S)
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket = security.wrap(plain, host)
-        self._tls = security.tls
+    def __init__(self, host: str, port: int, settings: SparkSettings) -> None:
+        self._client_id = settings.client_id
+        plain = _open(host, port, settings)
+        tls = settings.tls()
+        self._socket = plain if tls is None else tls.wrap_socket(plain, server_hostname=host)
+        self._tls = tls is not None
         self._ids = count()
         self._lock = threading.Lock()
         self.closed = False
         self._versions: dict[int, tuple[int, int]] = {18: (0, 3)}
-        if security.mechanism is not None:
-            self._authenticate(security, security.mechanism)
-        answer = self.call(
-            ApiVersionsRequest(client_software_name=CLIENT, client_software_version=_VERSION)
-        )
+        self._is_known = False
+        credentials = settings.credentials()
+        if credentials is not None:
+            self._authenticate(credentials)
+        greeting: Any = Greeting(_SOFTWARE, __version__)
+        answer = self.call_version(greeting, self.version(ApiVersionsRequest))
         check(answer.error_code, "asking for the broker's versions")
         self._versions = {
             entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys
         }
         self.features = {entry.name: entry.max_version_level for entry in answer.finalized_features}
+        self._is_known = True
 
     def version(self, message: type[Message], highest: int | None = None) -> int:
         """The highest version that both sides speak."""
@@ -183,7 +97,7 @@ class BlockingConnection:
                 raise ConnectionError("connection closed")
             try:
                 header = RequestHeader(
-                    message.API_KEY, version, next(self._ids) & 0x7FFFFFFF, CLIENT
+                    message.API_KEY, version, next(self._ids) & 0x7FFFFFFF, self._client_id
                 )
                 self._send(encode_request(header, message))
                 correlation, answer = decode_response(self._receive(), message.API_KEY, version)
@@ -219,7 +133,10 @@ class BlockingConnection:
                 pieces[0] = memoryview(pieces[0])[sent:]
 
     def _receive(self) -> memoryview:
-        size = int.from_bytes(self._read(4), "big")
+        length = self._read(4)
+        if not self._is_known and (stranger := told_by(bytes(length))) is not None:
+            raise NotABrokerError(f"it is not a Kafka broker: {stranger}")
+        size = int.from_bytes(length, "big")
         if size < 4:
             raise ProtocolError(f"an answer of {size} bytes")
         return self._read(size)
@@ -234,23 +151,33 @@ class BlockingConnection:
             filled += got
         return view
 
-    def _authenticate(self, security: BlockingSecurity, mechanism: str) -> None:
+    def _authenticate(self, credentials: Credentials) -> None:
+        mechanism = credentials.mechanism
         handshake = self.call_version(SaslHandshakeRequest(mechanism=mechanism), 1)
         check(handshake.error_code, f"SASL handshake, offering {mechanism}")
-        exchange = security.exchange(mechanism)
+        exchange = credentials.exchange()
         message: bytes | None = exchange.first()
         while message is not None:
             answer = self.call_version(SaslAuthenticateRequest(auth_bytes=message), 1)
-            check(answer.error_code, f"SASL authentication of {security.username!r}")
+            check(answer.error_code, f"SASL authentication of {credentials.username!r}")
             message = exchange.next(bytes(answer.auth_bytes))
+
+
+def _open(host: str, port: int, settings: SparkSettings) -> socket.socket:
+    opened = socket.create_connection(
+        (host, port), timeout=settings.socket_connection_setup_timeout_ms / 1000
+    )
+    opened.settimeout(settings.request_timeout_ms / 1000)
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return opened
 
 
 class BlockingCluster:
     """Connections by what they are for: any broker, a partition's leader, a coordinator."""
 
-    def __init__(self, bootstrap: str, security: BlockingSecurity | None = None) -> None:
-        self.bootstrap = [_address(entry) for entry in bootstrap.split(",")]
-        self.security = security or BlockingSecurity()
+    def __init__(self, settings: SparkSettings) -> None:
+        self.settings = settings
+        self._bootstrap = [(each.host, each.port) for each in settings.endpoints()]
         self._nodes: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[str, int], BlockingConnection] = {}
         self._leaders: dict[str, dict[int, int]] = {}
@@ -258,12 +185,16 @@ class BlockingCluster:
 
     def any(self) -> BlockingConnection:
         """A connection to some broker."""
-        failures = []
-        for address in [*self._connections, *self._nodes.values(), *self.bootstrap]:
+        failures: list[str] = []
+        strangers = True
+        for address in [*self._connections, *self._nodes.values(), *self._bootstrap]:
             try:
                 return self._connect(address)
             except (OSError, ProtocolError) as error:
                 failures.append(f"{address[0]}:{address[1]}: {error}")
+                strangers = strangers and isinstance(error, NotABrokerError)
+        if strangers:
+            raise FatalError(f"{'; '.join(dict.fromkeys(failures))}. Check host, port and settings")
         raise ConnectionError("no broker answers: " + "; ".join(dict.fromkeys(failures)))
 
     def partitions(self, topic: str) -> int:
@@ -328,7 +259,7 @@ class BlockingCluster:
     def _connect(self, address: tuple[str, int]) -> BlockingConnection:
         connection = self._connections.get(address)
         if connection is None or connection.closed:
-            connection = BlockingConnection(*address, self.security)
+            connection = BlockingConnection(*address, self.settings)
             self._connections[address] = connection
         return connection
 
@@ -345,26 +276,23 @@ def patiently(
     while True:
         try:
             return action()
-        except KafkaError as error:
-            if not error.code.retriable:
-                raise
-            reason: Exception = error
-        except OSError as error:
+        except UnreachableError:
+            raise  # somebody was patient already
+        except (RetriableError, OSError) as error:
             reason = error
         if time.monotonic() > deadline:
-            raise Unreachable(f"{doing}: gave up after {timeout_s:g} s: {reason}") from reason
+            raise UnreachableError(f"{doing}: gave up after {timeout_s:g} s: {reason}") from reason
         on_retry()
         time.sleep(pause_s)
         pause_s = min(pause_s * 1.5, 0.5)
 
 
 def check(code: int, doing: str) -> None:
+    """Raises what a broker's error means: its `code` says that it is one."""
     if code:
-        raise KafkaError(code, doing)
+        raise error_for(code, doing)
 
 
-def _address(entry: str) -> tuple[str, int]:
-    host, _, port = entry.strip().rpartition(":")
-    if not host or not port.isdigit():
-        raise ValueError(f"bootstrap address {entry.strip()!r} is not host:port")
-    return host.strip("[]"), int(port)
+def is_an_answer(error: SemelError) -> bool:
+    """Whether a broker said it, in contrast to our own refusals and to silence."""
+    return error.code is not ErrorCode.NONE

@@ -9,6 +9,7 @@ import logging
 import time
 from typing import Any, TypeVar
 
+from semel.client.errors import error_for
 from semel.client.machines.ledger import (
     LEDGER_PARTITION,
     LEDGER_TOPIC,
@@ -20,8 +21,9 @@ from semel.client.machines.ledger import (
     last_entry,
     partition_of,
 )
-from semel.spark.kafka.client import BlockingCluster, KafkaError, check, patiently
-from semel.spark.kafka.transactions import Lender, Refused
+from semel.errors import RefusedError, SemelError
+from semel.spark.kafka.client import BlockingCluster, check, is_an_answer, patiently
+from semel.spark.kafka.transactions import Lender
 from semel.spark.query_batch import QueryBatch
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.create_topics import CreateTopicsRequest
@@ -68,7 +70,9 @@ class SparkLedger:
 
         try:
             self.cluster.refresh([self.topic])
-        except KafkaError:
+        except SemelError as error:
+            if not is_an_answer(error):
+                raise
             patiently(attempt, f"creating {self.topic!r}", _PATIENCE_S)
         patiently(self._find_leader, f"finding {self.topic!r}", _PATIENCE_S)
         self._check_policy()
@@ -82,7 +86,7 @@ class SparkLedger:
         """Like `read`, for somebody who does not own the topic: None where it is missing."""
         try:
             self.cluster.refresh([self.topic])
-        except KafkaError as error:
+        except SemelError as error:
             if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
             return None
@@ -98,7 +102,7 @@ class SparkLedger:
             entry = self._run(last_entry(self.topic, self.application))
             return None if entry is None else QueryBatch.of(entry)
         except LedgerRefusal as refusal:
-            raise Refused(str(refusal)) from None
+            raise RefusedError(str(refusal)) from None
 
     def _run(self, search: Search[T]) -> T:
         """Carries a search's requests to the leader, and its answers back."""
@@ -137,7 +141,7 @@ class SparkLedger:
     def _find_leader(self) -> None:
         self.cluster.refresh([self.topic])
         if self.cluster.leader_id(self.topic, LEDGER_PARTITION) < 0:
-            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {self.topic!r}")
+            raise error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {self.topic!r}")
 
     def _check_policy(self) -> None:
         resource = DescribeConfigsRequest.DescribeConfigsResource(
@@ -150,4 +154,4 @@ class SparkLedger:
         try:
             check_policy(self.topic, policies[0] if policies else None)
         except LedgerRefusal as refusal:
-            raise Refused(str(refusal)) from None
+            raise RefusedError(str(refusal)) from None

@@ -16,13 +16,13 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from semel.client.errors import error_for
+from semel.errors import FencedError, RefusedError, SemelError, UnreachableError
 from semel.spark.kafka.client import (
     GROUP,
     TRANSACTION,
     BlockingCluster,
     BlockingConnection,
-    KafkaError,
-    Unreachable,
     check,
     patiently,
 )
@@ -46,14 +46,6 @@ _ALL_REPLICAS = -1
 _PATIENCE_S = 120.0
 # What the protocols differ in: the highest versions of the older one.
 _VERSION_1 = {0: 11, 26: 4, 28: 4}
-
-
-class Fenced(Exception):
-    """Another owner of this transactional id has taken over."""
-
-
-class Refused(Exception):
-    """This broker cannot keep the promise; the message says what is missing."""
 
 
 class CommitOutcome(enum.Enum):
@@ -110,7 +102,7 @@ class Lender:
         self._init(-1, -1)
 
     def recover(self) -> None:
-        """End whatever is open of ours; `Fenced` if somebody else has taken over (KIP-360)."""
+        """End whatever is open of ours; `FencedError` if somebody else has taken over (KIP-360)."""
         self._init(self.producer_id, self.epoch)
 
     def lend(self) -> Lent:
@@ -135,20 +127,24 @@ class Lender:
 
         try:
             patiently(attempt, f"taking over {self.transactional_id!r}", _PATIENCE_S, self._lost)
-        except KafkaError as error:
-            raise self._explain(error) from error
+        except SemelError as error:
+            explained = self._explain(error)
+            if explained is error:
+                raise
+            raise explained from error
         self._added = set()
         self._spent = False
 
-    def _explain(self, error: KafkaError) -> Exception:
+    def _explain(self, error: SemelError) -> SemelError:
         if error.code in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH):
-            return Fenced(
+            return FencedError(
                 f"another driver has taken over {self.transactional_id!r}: two queries may not run"
-                " under one application name at the same time"
+                " under one application name at the same time",
+                error.code,
             )
         if error.code is ErrorCode.INVALID_TRANSACTION_TIMEOUT:
             allowed = self._broker_setting("transaction.max.timeout.ms")
-            return Refused(
+            return RefusedError(
                 f"a transaction may last {self.timeout_ms} ms here, but the broker allows"
                 f" {allowed} (transaction.max.timeout.ms): raise that, or lower"
                 " transaction_timeout_ms and keep every batch shorter"
@@ -161,7 +157,7 @@ class Lender:
             return 2
         verified = self._broker_setting("transaction.partition.verification.enable")
         if verified != "true" and not self._allow_unverified:
-            raise Refused(
+            raise RefusedError(
                 "this broker neither speaks KIP-890's transaction protocol nor verifies"
                 " transactional writes (transaction.partition.verification.enable, Kafka 3.6), so"
                 " a late task could write outside its transaction; allow_unverified=True accepts"
@@ -292,7 +288,7 @@ class Lender:
             classic = coordinator.call(DescribeGroupsRequest(groups=[group])).groups[0]
             # A group that does not exist is an answer; a coordinator that cannot tell is not.
             if ErrorCode.of(classic.error_code).retriable:
-                raise KafkaError(classic.error_code, f"looking at group {group!r}")
+                raise error_for(classic.error_code, f"looking at group {group!r}")
             if classic.members or not coordinator.speaks(ConsumerGroupDescribeRequest):
                 return len(classic.members)
             answer = coordinator.call(ConsumerGroupDescribeRequest(group_ids=[group]))
@@ -303,7 +299,7 @@ class Lender:
 
         members = patiently(attempt, f"looking at group {group!r}", _PATIENCE_S, lost)
         if members:
-            raise Refused(
+            raise RefusedError(
                 f"group {group!r} has {members} live members, so the query cannot commit its"
                 " offsets under that name: give the sink a group that only this query uses"
             )
@@ -351,14 +347,14 @@ class Lender:
             answer = self._coordinator().call(request, highest_version(self.protocol, 26))
             code = ErrorCode.of(answer.error_code)
             if code.retriable:
-                raise KafkaError(code, "ending the transaction")
+                raise error_for(code, "ending the transaction")
             if code is ErrorCode.NONE and answer.producer_id >= 0:
                 self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
             return int(code)
 
         try:
             return patiently(attempt, "ending the transaction", _PATIENCE_S, self._lost)
-        except Unreachable:
+        except UnreachableError:
             return None
 
     def _coordinator(self) -> BlockingConnection:

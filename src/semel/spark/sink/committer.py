@@ -16,36 +16,25 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from semel.client.machines.ledger import LEDGER_TOPIC
-from semel.columnar.encode import BATCH_BYTES
-from semel.spark.kafka.client import (
-    BlockingCluster,
-    BlockingSecurity,
-    KafkaError,
-    Unreachable,
-    patiently,
-)
+from semel.client.settings import Servers
+from semel.errors import BatchFailedError, RefusedError, SemelError, UnreachableError, UsageError
+from semel.spark.kafka.client import BlockingCluster, is_an_answer, patiently
 from semel.spark.kafka.ledger import SparkLedger
-from semel.spark.kafka.transactions import CommitOutcome, Lender, Lent, Refused
+from semel.spark.kafka.settings import SparkSettings
+from semel.spark.kafka.transactions import CommitOutcome, Lender, Lent
 from semel.spark.query_batch import QueryBatch
 from semel.spark.sink.claim_service import ClaimService
 from semel.spark.sink.claims import Target, TaskReport
+from semel.spark.sink.options import WriteOptions
 from semel.spark.sink.writer import STATISTICS, TaskWriter
 from semel.wire.compression import Compression
 
 log = logging.getLogger(__name__)
 
-# The broker's own default limit: a batch that takes longer needs a setting on both sides.
-TRANSACTION_TIMEOUT_MS = 900_000
-ATTEMPTS = 4
 _TOPIC_S = 10.0
 _TASKS_ASKED = 1000
 _HEADERS = "array<struct<key:string,value:binary>>"
 _CASTS = {"headers": _HEADERS, "partition": "int", "topic": "string", "timestamp": "timestamp"}
-
-
-class BatchFailed(Exception):
-    """A batch could not be committed in the attempts allowed. Nothing of it is visible."""
 
 
 class _Again(Exception):
@@ -60,32 +49,26 @@ def _nothing(point: str, batch: int) -> None:
 class Committer:
     """The application's transactions and its ledger, on the driver."""
 
-    bootstrap: str
+    bootstrap_servers: Servers | Mapping[str, Any]
     topic: str | None
     application: str
-    compression: str = "none"
-    transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
-    ledger_topic: str = LEDGER_TOPIC
-    batch_bytes: int = BATCH_BYTES
-    attempts: int = ATTEMPTS
-    allow_unverified: bool = False
-    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    options: WriteOptions = WriteOptions()  # noqa: RUF009  (frozen)
     at: Callable[[str, int], None] = field(default=_nothing, repr=False)
 
     def __post_init__(self) -> None:
+        options = self.options
         if not self.application:
-            raise ValueError("give an application name: it is what committed batches are kept by")
-        if self.topic == self.ledger_topic:
-            raise ValueError(f"{self.topic!r} is the ledger's topic: write to another one")
-        self._codec = Compression.named(self.compression)
-        self._security = BlockingSecurity.of(dict(self.settings))
-        self.cluster = BlockingCluster(self.bootstrap, self._security)
-        self._ledger = SparkLedger(self.cluster, self.application, self.ledger_topic)
+            raise UsageError("give an application name: it is what committed batches are kept by")
+        if self.topic == options.ledger_topic:
+            raise UsageError(f"{self.topic!r} is the ledger's topic: write to another one")
+        self._settings = SparkSettings.of(self.bootstrap_servers, options.settings)
+        self.cluster = BlockingCluster(self._settings)
+        self._ledger = SparkLedger(self.cluster, self.application, options.ledger_topic)
         self._lender = Lender(
             self.cluster,
             f"semel-{self.application}",
-            self.transaction_timeout_ms,
-            self.allow_unverified,
+            options.transaction_timeout_ms,
+            options.allow_unverified,
         )
         self.committed: QueryBatch | None = None
         self.rows = 0
@@ -111,8 +94,8 @@ class Committer:
             patiently(
                 lambda: self.cluster.refresh([topic], create=True), f"topic {topic!r}", _TOPIC_S
             )
-        except (KafkaError, Unreachable) as error:
-            raise Refused(f"topic {topic!r} cannot be written to: {error}") from error
+        except SemelError as error:
+            raise RefusedError(f"topic {topic!r} cannot be written to: {error}") from error
 
     def commit(
         self,
@@ -124,7 +107,7 @@ class Committer:
         """Write the rows, their entry and the source's positions: all are visible, or nothing."""
         columns = sink_columns(frame, self.topic)
         reason: Exception | None = None
-        for attempt in range(1, self.attempts + 1):
+        for attempt in range(1, self.options.attempts + 1):
             try:
                 self._attempt(columns, batch, group, positions or {})
             except _Again as again:
@@ -140,8 +123,9 @@ class Committer:
                 continue
             self.committed = batch
             return
-        raise BatchFailed(
-            f"{self.application}: batch {batch.batch} failed {self.attempts} times: {reason}"
+        raise BatchFailedError(
+            f"{self.application}: batch {batch.batch} failed {self.options.attempts} times:"
+            f" {reason}"
         ) from reason
 
     def _attempt(
@@ -162,13 +146,14 @@ class Committer:
         except _Again:
             self._lender.abort()
             raise
-        except (KafkaError, Unreachable) as error:
+        except BaseException as error:
+            self._lender.abort()
             # The driver's own requests fail when the transaction is over: it timed out, or another
             # driver has taken it, which `abort` finds out.
-            self._lender.abort()
-            raise _Again(str(error)) from error
-        except BaseException:
-            self._lender.abort()
+            if isinstance(error, UnreachableError) or (
+                isinstance(error, SemelError) and is_an_answer(error)
+            ):
+                raise _Again(str(error)) from error
             raise
         self._settle(batch)
         self.rows += rows
@@ -210,13 +195,12 @@ class Committer:
     def _writer(self, lent: Lent, host: str, port: int) -> TaskWriter:
         return TaskWriter(
             lent=lent,
-            bootstrap=self.bootstrap,
-            security=self._security,
+            settings=self._settings,
             claims_host=host,
             claims_port=port,
             topic=self.topic,
-            compression=self._codec,
-            batch_bytes=self.batch_bytes,
+            compression=Compression.named(self.options.compression_type),
+            batch_size=self.options.batch_size,
         )
 
 
@@ -277,14 +261,14 @@ def sink_columns(frame: DataFrame, topic: str | None) -> DataFrame:
     """The columns that Spark's own Kafka sink takes, in their types."""
     fields = {field.name: field.dataType for field in frame.schema.fields}
     if "value" not in fields:
-        raise ValueError(f"the sink needs a column `value`; there are {', '.join(fields)}")
+        raise UsageError(f"the sink needs a column `value`; there are {', '.join(fields)}")
     if topic is None and "topic" not in fields:
-        raise ValueError("give the sink a topic, or the rows a column `topic`")
+        raise UsageError("give the sink a topic, or the rows a column `topic`")
     chosen: list[str] = []
     for name in ("key", "value"):
         if name in fields:
             if not isinstance(fields[name], (T.StringType, T.BinaryType, T.NullType)):
-                raise TypeError(
+                raise UsageError(
                     f"column `{name}` must be string or binary, not {fields[name].simpleString()}"
                 )
             chosen.append(name)
@@ -297,7 +281,7 @@ def sink_columns(frame: DataFrame, topic: str | None) -> DataFrame:
 
 def refuse_connect(frame: Any) -> None:
     if not hasattr(frame, "_jdf"):
-        raise Refused(
+        raise RefusedError(
             "Spark Connect has no driver in this process to lend a transaction: use classic PySpark"
         )
 
@@ -305,4 +289,6 @@ def refuse_connect(frame: Any) -> None:
 def refuse_speculation(frame: DataFrame) -> None:
     settings = frame.sparkSession.sparkContext.getConf()
     if settings.get("spark.speculation", "false") == "true":
-        raise Refused("spark.speculation runs a task twice at once: switch it off for this query")
+        raise RefusedError(
+            "spark.speculation runs a task twice at once: switch it off for this query"
+        )

@@ -14,8 +14,10 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from semel.client.errors import error_for
 from semel.columnar.encode import Body, batch_header
-from semel.spark.kafka.client import BlockingCluster, KafkaError, Unreachable
+from semel.errors import SemelError, UnreachableError
+from semel.spark.kafka.client import BlockingCluster
 from semel.spark.kafka.transactions import Lent, highest_version
 from semel.spark.sink.claim_service import ClaimClient
 from semel.spark.sink.claims import Grant, Target
@@ -209,7 +211,7 @@ class BatchSender(threading.Thread):
                 reason = str(error)
             if batches:
                 if time.monotonic() > deadline:
-                    raise Unreachable(f"writing to {sorted(batches)} for too long: {reason}")
+                    raise UnreachableError(f"writing to {sorted(batches)} for too long: {reason}")
                 # The same bytes with the same sequence go out again: the broker knows a repetition.
                 time.sleep(_RETRY_PAUSE_S)
                 self._refresh({topic for topic, _ in batches})
@@ -218,7 +220,7 @@ class BatchSender(threading.Thread):
     def _refresh(self, topics: set[str]) -> None:
         try:
             self._cluster.refresh(topics)
-        except (OSError, KafkaError):
+        except (OSError, SemelError):
             self._queue.sent["refresh_failures"] += 1
 
     def _seal(self, item: Packed, grant: Grant) -> Pieces:
@@ -277,4 +279,4 @@ def _is_written(topic: str, entry: object) -> bool:
         return True
     if code.retriable:
         return False
-    raise KafkaError(code, f"writing to {topic}-{entry.index}")  # type: ignore[attr-defined]
+    raise error_for(code, f"writing to {topic}-{entry.index}")  # type: ignore[attr-defined]

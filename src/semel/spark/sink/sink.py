@@ -10,40 +10,48 @@ which says of each batch whether it is committed already, comes next, or belongs
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from semel.spark.kafka.client import LATEST, KafkaError
+from semel.client.settings import Servers
+from semel.errors import SemelError
+from semel.spark.kafka.client import LATEST, is_an_answer
 from semel.spark.query_batch import BatchVerdict, QueryBatch, judge
 from semel.spark.sink.committer import Committer, refuse_connect
+from semel.spark.sink.options import sink_options, write_options
 from semel.spark.sink.streams import RunningBatch, running_batch, source_positions
+from semel.spark.sink.triggers import Trigger, triggered
 from semel.spark.source.offsets import offsets_at
+
+if TYPE_CHECKING:
+    from semel.spark.sink.keywords import SinkKeywords, WriteKeywords
 
 log = logging.getLogger(__name__)
 
 
 class ExactlyOnceSink:
-    """A callable for `foreachBatch`. One per query; the application name is its identity.
-
-    `topic` may be left out if the rows have a column `topic`. `group` is the consumer group under
-    which the source's offsets are shown to lag tools, by default named like the application.
-    `settings` are Kafka's, for TLS and SASL. The rest is in `Committer`.
-    """
+    """A callable for `foreachBatch`: one Kafka transaction per micro-batch. One per query."""
 
     def __init__(
         self,
-        bootstrap: str,
+        bootstrap_servers: Servers | Mapping[str, Any],
         topic: str | None = None,
-        application: str = "",
         *,
-        group: str | None = None,
-        **more: Any,
+        application: str,
+        **options: Unpack[SinkKeywords],
     ) -> None:
-        self.committer = Committer(bootstrap, topic, application, **more)
+        """`application` is the query's identity: what it has committed is kept by this name.
+
+        `topic` may be left out if the rows have a column `topic`. All options of `SinkOptions` are
+        keywords; `settings` are the clients', for TLS and SASL, in any of their spellings.
+        """
+        chosen = sink_options(options)
+        self.committer = Committer(bootstrap_servers, topic, application, chosen)
         self.application = application
-        self.group = group or application
+        self.group_id = chosen.group_id or application
         self._run_id: str | None = None
         self._elsewhere: set[str] = set()
 
@@ -61,7 +69,7 @@ class ExactlyOnceSink:
         refuse_connect(batch)
         running = running_batch(batch, batch_id)
         if running.run_id != self._run_id:
-            self.committer.take_over(batch, batch_id, self.group)
+            self.committer.take_over(batch, batch_id, self.group_id)
             self._run_id = running.run_id
         verdict = judge(self.application, self.committed, running.identity)
         if verdict is BatchVerdict.SKIP:
@@ -75,7 +83,7 @@ class ExactlyOnceSink:
                 self.committed,
             )
         positions = self._positions(running.identity)
-        self.committer.commit(batch, running.identity, self.group, positions)
+        self.committer.commit(batch, running.identity, self.group_id, positions)
 
     def lag(self) -> int:
         """Offsets of the source that are stable and not yet committed by this sink."""
@@ -95,7 +103,9 @@ class ExactlyOnceSink:
         for topic in {topic for topic, _ in positions} - self._elsewhere:
             try:
                 self.committer.cluster.partitions(topic)
-            except KafkaError:
+            except SemelError as error:
+                if not is_an_answer(error):
+                    raise
                 log.info("%s: %r is in another cluster", self.application, topic)
                 self._elsewhere.add(topic)
         return {
@@ -105,23 +115,29 @@ class ExactlyOnceSink:
         }
 
 
-def start(df: DataFrame, sink: ExactlyOnceSink, checkpoint: str, **trigger: Any) -> StreamingQuery:
+def start(
+    df: DataFrame, sink: ExactlyOnceSink, checkpoint: str, **trigger: Unpack[Trigger]
+) -> StreamingQuery:
     """Start a query into the sink: `start(df, sink, where, availableNow=True)`."""
     writer = df.writeStream.foreachBatch(sink).option("checkpointLocation", checkpoint)
-    writer = writer.queryName(sink.application)
-    return (writer.trigger(**trigger) if trigger else writer).start()
+    return triggered(writer.queryName(sink.application), trigger).start()
 
 
 def write(
-    df: DataFrame, bootstrap: str, topic: str | None = None, *, name: str, **more: Any
+    df: DataFrame,
+    bootstrap_servers: Servers | Mapping[str, Any],
+    topic: str | None = None,
+    *,
+    name: str,
+    **options: Unpack[WriteKeywords],
 ) -> int:
     """Write a whole DataFrame in one transaction: it is seen whole, or not at all.
 
     `name` makes it idempotent: what was written once under a name is not written again. Returns
-    the rows written, 0 if they were there already.
+    the rows written, 0 if they were there already. All options of `WriteOptions` are keywords.
     """
     refuse_connect(df)
-    committer = Committer(bootstrap, topic, f"write-{name}", **more)
+    committer = Committer(bootstrap_servers, topic, f"write-{name}", write_options(options))
     committer.take_over(df, 0)
     if committer.committed is not None:
         log.info("%r is written already", name)

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from semel.spark.kafka.transactions import Refused
+from semel.errors import RefusedError
 from semel.spark.query_batch import QueryBatch
 
 _QUERY_ID = "sql.streaming.queryId"
@@ -41,12 +41,12 @@ def running_batch(batch: DataFrame, batch_id: int) -> RunningBatch:
     query_id = context.getLocalProperty(_QUERY_ID)
     run_id = context.getLocalProperty(_RUN_ID)
     if query_id is None or run_id is None:
-        raise Refused("the sink works inside foreachBatch of a streaming query only")
+        raise RefusedError("the sink works inside foreachBatch of a streaming query only")
     query = _query(batch, query_id)
     refuse_modes(query)
     end = _offsets(query, batch_id)
     if end is None:
-        raise Refused(f"Spark has no offsets for batch {batch_id} of query {query_id}")
+        raise RefusedError(f"Spark has no offsets for batch {batch_id} of query {query_id}")
     start = _offsets(query, batch_id - 1) if batch_id > 0 else None
     if start is None:
         start = tuple(_origin(offset) for offset in end)
@@ -57,7 +57,9 @@ def refuse_modes(query: Any) -> None:
     trigger = query.trigger().toString()
     for mode in ("Continuous", "RealTime"):
         if mode in trigger:
-            raise Refused(f"{mode} triggers have no micro-batches, so nothing to commit atomically")
+            raise RefusedError(
+                f"{mode} triggers have no micro-batches, so nothing to commit atomically"
+            )
 
 
 def source_positions(batch: QueryBatch) -> dict[tuple[str, int], int]:
@@ -79,7 +81,7 @@ def _query(batch: DataFrame, query_id: str) -> Any:
     for entry in session.sharedState().activeStreamingQueries().values():
         if entry.id().toString() == query_id:
             return entry
-    raise Refused(f"query {query_id} is not running")
+    raise RefusedError(f"query {query_id} is not running")
 
 
 def _offsets(query: Any, batch_id: int) -> tuple[Any, ...] | None:

@@ -18,7 +18,9 @@ from pyspark import TaskContext
 from semel.columnar.columns import Rows
 from semel.columnar.encode import BATCH_BYTES, Body, BufferPool, Lanes
 from semel.columnar.kernels import load
-from semel.spark.kafka.client import BlockingCluster, BlockingSecurity, KafkaError, patiently
+from semel.errors import SemelError
+from semel.spark.kafka.client import BlockingCluster, patiently
+from semel.spark.kafka.settings import SparkSettings
 from semel.spark.kafka.transactions import Lent
 from semel.spark.sessions.worker import freeze_imports
 from semel.spark.sink.claim_service import ClaimClient
@@ -51,13 +53,12 @@ class TaskWriter:
     """The function given to `mapInArrow`."""
 
     lent: Lent
-    bootstrap: str
-    security: BlockingSecurity
+    settings: SparkSettings
     claims_host: str
     claims_port: int
     topic: str | None
     compression: Compression
-    batch_bytes: int = BATCH_BYTES
+    batch_size: int = BATCH_BYTES
     timeout_s: float = 120.0
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -147,7 +148,7 @@ class _Task:
         """As any producer does: a topic that a row names is created if the broker is set to."""
         try:
             return self._cluster.partitions(topic)
-        except KafkaError as error:
+        except SemelError as error:
             if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
         make = partial(self._cluster.refresh, [topic], create=True)
@@ -160,7 +161,7 @@ class _Task:
     def _make_pool(self, writer: TaskWriter) -> BufferPool:
         lanes = self._cluster.partitions(writer.topic) + 1 if writer.topic else 64
         share = _POOL_BYTES // (lanes + _SPARE_BUFFERS)
-        capacity = max(_SMALLEST_BUFFER, min(writer.batch_bytes, share))
+        capacity = max(_SMALLEST_BUFFER, min(writer.batch_size, share))
         # Memory that a former task has touched already costs no page faults.
         buffers = min(_POOL_BYTES // capacity, 2 * lanes + _WAITING)
         pool = _POOLS.pop((buffers, capacity), None)
@@ -168,12 +169,12 @@ class _Task:
 
 
 _POOLS: dict[tuple[int, int], BufferPool] = {}
-_CLUSTERS: dict[tuple[str, BlockingSecurity, int], BlockingCluster] = {}
+_CLUSTERS: dict[tuple[SparkSettings, int], BlockingCluster] = {}
 
 
 def _cluster(writer: TaskWriter, number: int) -> BlockingCluster:
     """Connections outlive a task: the worker process is used again."""
-    key = (writer.bootstrap, writer.security, number)
+    key = (writer.settings, number)
     if key not in _CLUSTERS:
-        _CLUSTERS[key] = BlockingCluster(writer.bootstrap, writer.security)
+        _CLUSTERS[key] = BlockingCluster(writer.settings)
     return _CLUSTERS[key]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from semel.errors import UsageError
+
 _PRIMITIVES = {
     "boolean": "boolean", "int": "int", "long": "bigint", "float": "float", "double": "double",
     "bytes": "binary", "string": "string", "null": "void",
@@ -69,14 +71,14 @@ def _named(name: str, names: dict[str, Any], above: tuple[str, ...]) -> str:
     short = name.rpartition(".")[2]
     found = names.get(name, names.get(short))
     if found is None:
-        raise ValueError(f"valueSchema uses {name!r}, which it does not define")
+        raise UsageError(f"valueSchema uses {name!r}, which it does not define")
     if short in above or name in above:
-        raise ValueError(f"valueSchema is recursive in {name!r}: Spark has no such type")
+        raise UsageError(f"valueSchema is recursive in {name!r}: Spark has no such type")
     return found if isinstance(found, str) else ddl_of(found, names, above)
 
 
 def _one_of(union: list[Any]) -> Any:
     kinds = [entry for entry in union if entry != "null"]
     if len(kinds) != 1:
-        raise ValueError(f"a column has one type or null, not one of {union}")
+        raise UsageError(f"a column has one type or null, not one of {union}")
     return kinds[0]

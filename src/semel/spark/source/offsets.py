@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from semel.errors import NoCommittedOffsetsError, UsageError
 from semel.spark.kafka.client import (
     EARLIEST,
     LATEST,
@@ -38,10 +39,6 @@ class Range:
     @property
     def size(self) -> int:
         return self.high - self.low
-
-
-class NoCommittedOffsets(Exception):
-    """The ledger knows nothing of this application."""
 
 
 def offsets_at(
@@ -91,7 +88,7 @@ def _numbers(choice: str) -> Positions:
     try:
         return positions_of(json.loads(choice))
     except (ValueError, AttributeError):
-        raise ValueError(
+        raise UsageError(
             "offsets are earliest, latest, committed (where to start), or numbers such as"
             f' {{"topic": {{"0": 5}}}}, not {choice!r}'
         ) from None
@@ -107,7 +104,7 @@ def _for_each(targets: list[Target], given: Positions, what: str) -> dict[Target
     flat = {(t, p): number for t, parts in given.items() for p, number in parts.items()}
     missing = set(targets) - set(flat)
     if missing:
-        raise ValueError(f"{what} are given, but not for {sorted(missing)}")
+        raise UsageError(f"{what} are given, but not for {sorted(missing)}")
     return {target: flat[target] for target in targets}
 
 
@@ -120,7 +117,7 @@ def from_ledger(cluster: BlockingCluster, options: SourceOptions) -> Positions:
         topics = end.get("topics", end) if isinstance(end, dict) else {}
         if wanted & set(topics):
             return positions_of(topics)
-    raise NoCommittedOffsets(
+    raise NoCommittedOffsetsError(
         f"the ledger {options.ledger_topic!r} has no offsets of {sorted(wanted)} for application"
         f" {options.application!r}: start from earliest or latest, or name one of them in the"
         " option committedFallback"

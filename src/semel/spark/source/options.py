@@ -6,11 +6,15 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any
 
 from semel.client.machines.ledger import LEDGER_TOPIC
-from semel.spark.kafka.client import BlockingCluster, BlockingSecurity
+from semel.errors import UsageError
+from semel.spark.kafka.client import BlockingCluster
+from semel.spark.kafka.settings import SparkSettings
+from semel.spark.source.keywords import SourceKeywords
 
 COLUMNS = (
     "key binary, value {value}, topic string, partition int, offset long, timestamp timestamp,"
@@ -22,22 +26,16 @@ Positions = dict[str, dict[int, int]]
 #: A time in ms for all partitions, or one for each.
 Times = int | Positions
 _PREFIX = "kafka."
-_KNOWN = {
-    "subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets",
-    "startingtimestamp", "endingtimestamp", "application", "ledgertopic", "committedfallback",
-    "maxoffsetspertrigger", "maxbytespertrigger", "minpartitions", "tasks", "includeheaders",
-    "failondataloss", "isolation", "fetchbytes", "path", "startingoffsetsbytimestamp",
-    "endingoffsetsbytimestamp", "maxrecordspertrigger", "maxrecordsperpartition", "valueformat",
-    "valueschema", "badvalues",
-}  # fmt: skip
+_TOPICS = ("subscribe", "subscribePattern", "assign")
+# Spark gives options in small letters, and adds `path` where `load` was given one.
+_SPELLED = {name.lower(): name for name in (*_TOPICS, "path", *SourceKeywords.__annotations__)}
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
     """Checked options. A name that is not known is an error: a misspelt limit would be no limit."""
 
-    bootstrap: str
-    security: BlockingSecurity
+    settings: SparkSettings
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     assigned: tuple[tuple[str, int], ...] = ()
@@ -69,14 +67,16 @@ class SourceOptions:
             for name, value in options.items()
             if name.startswith(_PREFIX)
         }
-        unknown = {name for name in options if not name.startswith(_PREFIX)} - _KNOWN
-        if unknown:
-            raise ValueError(f"unknown options of the source: {', '.join(sorted(unknown))}")
-        if "bootstrap.servers" not in settings:
-            raise ValueError("the source needs the option kafka.bootstrap.servers")
+        for name in options:
+            if not name.startswith(_PREFIX) and name not in _SPELLED:
+                close = [_SPELLED[near] for near in get_close_matches(name, _SPELLED, n=1)]
+                hint = f"; did you mean {close[0]}?" if close else ""
+                raise UsageError(f"unknown option of the source: {name}{hint}")
+        if not settings.keys() & {"bootstrap.servers", "bootstrap_servers"}:
+            raise UsageError("the source needs the option kafka.bootstrap.servers")
+        isolation = settings.pop("isolation.level", None)
         checked = cls(
-            bootstrap=settings["bootstrap.servers"],
-            security=BlockingSecurity.of(settings),
+            settings=SparkSettings.of(settings),
             topics=_names(options.get("subscribe")),
             pattern=options.get("subscribepattern"),
             assigned=_assignment(options.get("assign")),
@@ -94,7 +94,7 @@ class SourceOptions:
             tasks=_positive(options, "tasks"),
             headers=_flag(options, "includeheaders", False),
             fail_on_data_loss=_flag(options, "failondataloss", True),
-            committed_only=_isolation(options) == "read_committed",
+            committed_only=_isolation(options, isolation) == "read_committed",
             fetch_bytes=_positive(options, "fetchbytes") or 8 << 20,
             value_format=options.get("valueformat"),
             value_schema=options.get("valueschema"),
@@ -105,13 +105,13 @@ class SourceOptions:
 
     def _check(self) -> None:
         if sum(map(bool, (self.topics, self.pattern, self.assigned))) != 1:
-            raise ValueError("give the source one of subscribe, subscribePattern and assign")
+            raise UsageError("give the source one of subscribe, subscribePattern and assign")
         if self.starting == "committed" and not self.application:
-            raise ValueError("startingOffsets=committed needs the sink's application name")
+            raise UsageError("startingOffsets=committed needs the sink's application name")
         if self.ending == "committed":
-            raise ValueError("endingOffsets is earliest, latest or numbers, not committed")
+            raise UsageError("endingOffsets is earliest, latest or numbers, not committed")
         if bool(self.value_format) != bool(self.value_schema):
-            raise ValueError("valueFormat and valueSchema belong together: give both or neither")
+            raise UsageError("valueFormat and valueSchema belong together: give both or neither")
         if self.value_format is not None:
             _one_of(self.value_format, "valueFormat", "json", "avro")
 
@@ -126,13 +126,13 @@ class SourceOptions:
         if self.value_format == "json":
             return f"struct<{self.value_schema}>"
         if find_spec("fastavro") is None:
-            raise ImportError("valueFormat=avro needs fastavro: pip install 'semel[avro]'")
+            raise UsageError("valueFormat=avro needs fastavro: pip install 'semel[avro]'")
         from semel.spark.source.avro import ddl_of
 
         return ddl_of(json.loads(self.value_schema))
 
     def cluster(self) -> BlockingCluster:
-        return BlockingCluster(self.bootstrap, self.security)
+        return BlockingCluster(self.settings)
 
     def partitions(self, cluster: BlockingCluster) -> list[tuple[str, int]]:
         """The partitions that exist now of what was asked for."""
@@ -154,24 +154,26 @@ def _names(text: str | None) -> tuple[str, ...]:
 def _assignment(text: str | None) -> tuple[tuple[str, int], ...]:
     if not text:
         return ()
-    chosen = json.loads(text)
-    return tuple((topic, int(p)) for topic, numbers in chosen.items() for p in numbers)
+    try:
+        chosen = json.loads(text)
+        return tuple((topic, int(p)) for topic, numbers in chosen.items() for p in numbers)
+    except (ValueError, TypeError, AttributeError):
+        raise UsageError(f'assign is such as {{"topic": [0, 1]}}, not {text!r}') from None
 
 
 def _number(options: Mapping[str, str], name: str) -> int | None:
     text = options.get(name)
     if text is None:
         return None
-    number = int(text)
-    if number < 0:
-        raise ValueError(f"option {name} is negative: {number}")
-    return number
+    if not text.strip().isdecimal():
+        raise UsageError(f"option {_SPELLED[name]} is a number from 0 on, not {text!r}")
+    return int(text)
 
 
 def _positive(options: Mapping[str, str], name: str) -> int | None:
     number = _number(options, name)
     if number == 0:
-        raise ValueError(f"option {name} is 0: nothing would ever be read")
+        raise UsageError(f"option {_SPELLED[name]} is 0: nothing would ever be read")
     return number
 
 
@@ -180,25 +182,33 @@ def _smallest(options: Mapping[str, str], *names: str) -> int | None:
 
 
 def _times(options: Mapping[str, str], which: str) -> Times | None:
-    each = options.get(f"{which}offsetsbytimestamp")
-    return positions_of(json.loads(each)) if each else _number(options, f"{which}timestamp")
+    name = f"{which}offsetsbytimestamp"
+    each = options.get(name)
+    if not each:
+        return _number(options, f"{which}timestamp")
+    try:
+        return positions_of(json.loads(each))
+    except (ValueError, TypeError, AttributeError):
+        example = '{"topic": {"0": 1700000000000}}'
+        raise UsageError(f"{_SPELLED[name]} is such as {example}, not {each!r}") from None
 
 
 def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:
     text = options.get(name, str(default)).lower()
     if text not in ("true", "false"):
-        raise ValueError(f"option {name} is true or false, not {text!r}")
+        raise UsageError(f"option {_SPELLED[name]} is true or false, not {text!r}")
     return text == "true"
 
 
-def _isolation(options: Mapping[str, str]) -> str:
-    chosen = options.get("isolation", "read_committed")
-    return _one_of(chosen, "isolation", "read_committed", "read_uncommitted")
+def _isolation(options: Mapping[str, str], spark_s_own: str | None) -> str:
+    """Also under the name that it has in Spark's own source, `kafka.isolation.level`."""
+    chosen = options.get("isolationlevel", spark_s_own or "read_committed")
+    return _one_of(chosen, "isolationLevel", "read_committed", "read_uncommitted")
 
 
 def _one_of(text: str, name: str, *allowed: str) -> str:
     if text not in allowed:
-        raise ValueError(f"{name} is {' or '.join(allowed)}, not {text!r}")
+        raise UsageError(f"{name} is {' or '.join(allowed)}, not {text!r}")
     return text
 
 

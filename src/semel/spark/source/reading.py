@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.types import DataType
 
+from semel.client.consumer.records import ConsumerRecord
 from semel.columnar.decode import HEADERS_TYPE, Columns, to_columns
 from semel.columnar.kernels import load
+from semel.errors import DataLostError, DeserializationError, FatalError
 from semel.spark.kafka.client import (
     EARLIEST,
     READ_COMMITTED,
     READ_UNCOMMITTED,
     BlockingCluster,
-    BlockingSecurity,
-    KafkaError,
     check,
     patiently,
 )
+from semel.spark.kafka.settings import SparkSettings
 from semel.spark.source.offsets import Range, offsets_at
 from semel.spark.source.options import SourceOptions
 from semel.wire.batches.committed import committed_only, fetched_batches
@@ -49,16 +50,12 @@ _FIELDS = [
 ]
 
 
-class DataLost(Exception):
-    """Offsets that the query has not read yet are gone."""
-
-
 class RangeReader:
     """Reads ranges one after the other, fetching the next piece while this one is decoded."""
 
     def __init__(self, options: SourceOptions, value_type: DataType | None = None) -> None:
         self._options = options
-        self._cluster = _cluster(options.bootstrap, options.security)
+        self._cluster = _cluster(options.settings)
         self._decoder = _decoder(options, value_type) if value_type is not None else None
         fields = [*_FIELDS, ("headers", HEADERS_TYPE)] if options.headers else list(_FIELDS)
         if self._decoder is not None:
@@ -110,7 +107,7 @@ class RangeReader:
         while True:
             try:
                 part = self._ask(wanted, offset)
-            except KafkaError as error:
+            except FatalError as error:
                 if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
                     raise
                 self._lost(wanted, offset)
@@ -120,7 +117,7 @@ class RangeReader:
             if part.records or end >= wanted.high:
                 return part
             if time.monotonic() > deadline:
-                raise DataLost(
+                raise DataLostError(
                     f"{wanted.topic}-{wanted.partition} ends at {end}, before offset"
                     f" {wanted.high} which was there when the batch was planned"
                 )
@@ -155,7 +152,7 @@ class RangeReader:
             " the topic was made anew"
         )
         if self._options.fail_on_data_loss:
-            raise DataLost(f"{sentence}; failOnDataLoss=false goes on with what is left")
+            raise DataLostError(f"{sentence}; failOnDataLoss=false goes on with what is left")
         log.warning("%s; going on with what is left", sentence)
 
     def _first_offset(self, wanted: Range, offset: int) -> int:
@@ -170,9 +167,11 @@ class RangeReader:
         try:
             return self._decoder.decode(columns.values)
         except BadValue as bad:
-            raise ValueError(
-                f"{wanted.topic}-{wanted.partition}, offset {columns.offsets[bad.place]}: the value"
-                f" does not fit valueSchema: {bad}; badValues=null reads such values as null"
+            record = _record(wanted, columns, bad.place)
+            raise DeserializationError(
+                f"{record.topic_partition}, offset {record.offset}: the value does not fit"
+                f" valueSchema: {bad}; badValues=null reads such values as null",
+                record,
             ) from bad
 
     def _batch(self, wanted: Range, columns: Columns) -> pa.RecordBatch:
@@ -191,6 +190,17 @@ class RangeReader:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
+def _record(wanted: Range, columns: Columns, place: int) -> ConsumerRecord[bytes, bytes]:
+    return ConsumerRecord(
+        wanted.topic,
+        wanted.partition,
+        columns.offsets[place].as_py(),
+        columns.timestamps_ms[place].as_py(),
+        columns.keys[place].as_py(),
+        columns.values[place].as_py(),
+    )
+
+
 def _decoder(options: SourceOptions, value_type: DataType) -> Decoder | None:
     # Arrow's JSON reader is loaded by those who need it.
     from semel.spark.source.values import decoder_of
@@ -198,12 +208,11 @@ def _decoder(options: SourceOptions, value_type: DataType) -> Decoder | None:
     return decoder_of(options, value_type)
 
 
-_CLUSTERS: dict[tuple[str, BlockingSecurity], BlockingCluster] = {}
+_CLUSTERS: dict[SparkSettings, BlockingCluster] = {}
 
 
-def _cluster(bootstrap: str, security: BlockingSecurity) -> BlockingCluster:
+def _cluster(settings: SparkSettings) -> BlockingCluster:
     """Connections outlive a task: the worker process is used again."""
-    key = (bootstrap, security)
-    if key not in _CLUSTERS:
-        _CLUSTERS[key] = BlockingCluster(bootstrap, security)
-    return _CLUSTERS[key]
+    if settings not in _CLUSTERS:
+        _CLUSTERS[settings] = BlockingCluster(settings)
+    return _CLUSTERS[settings]

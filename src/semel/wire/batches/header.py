@@ -23,6 +23,7 @@ _PRODUCER_AT = 43
 CRC_COVERED = ">hiqqqhii"  # attributes to count: the fields behind the checksum
 _HEADER = Struct(">qiibI" + CRC_COVERED[1:])
 _CRC_AND_BEFORE = Struct(">qiibI")
+_COVERED = Struct(CRC_COVERED)
 _LENGTH = Struct(">i")
 _OFFSET_LENGTH_EPOCH = Struct(">qii")
 _CRC = Struct(">I")
@@ -297,7 +298,8 @@ def restamp(buffer: bytearray, producer_id: int, producer_epoch: int, base_seque
 
 
 def batch_of(covered: bytes, base_offset: int, leader_epoch: int) -> bytearray:
-    """The batch of all that its checksum covers: the fields `CRC_COVERED`, and its records."""
+    """The batch of all that its checksum covers: the fields `CRC_COVERED`, and its records. For
+    small batches: it copies them. Its twin is `write_header`."""
     length = len(covered) + _CRC_COVERS_FROM - _BEFORE_LENGTH_COUNTS
     start = _CRC_AND_BEFORE.pack(base_offset, length, leader_epoch, 2, crc32c(covered))
     return bytearray(start + covered)
@@ -319,7 +321,8 @@ def write_header(
 ) -> None:
     """Fills the first 61 bytes of a buffer whose records are in place already.
 
-    Compaction leaves fewer records than offsets and says where the offsets end.
+    Compaction leaves fewer records than offsets and says where the offsets end. `batch_of` and
+    `header_before` are its twins.
     """
     length = len(buffer) - _BEFORE_LENGTH_COUNTS
     last_delta = count - 1 if last_offset_delta is None else last_offset_delta
@@ -328,3 +331,25 @@ def write_header(
         base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count,
     )  # fmt: skip
     _CRC.pack_into(buffer, _CRC_AT, crc32c(memoryview(buffer)[_CRC_COVERS_FROM:]))
+
+
+def header_before(
+    records: Buffer,
+    *,
+    attributes: int,
+    count: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+) -> bytes:
+    """The header of a batch whose records stay where they are, however large. Its twin is
+    `write_header`, which takes half as long where the records lie behind room for a header."""
+    covered = _COVERED.pack(
+        attributes, count - 1, base_timestamp, max_timestamp, producer_id, producer_epoch,
+        base_sequence, count,
+    )  # fmt: skip
+    length = HEADER_SIZE - _BEFORE_LENGTH_COUNTS + len(records)
+    crc = crc32c(records, crc32c(covered))
+    return _CRC_AND_BEFORE.pack(0, length, NO_EPOCH, 2, crc) + covered

@@ -63,7 +63,8 @@ def control_batch(
     base_offset: int = 0,
     leader_epoch: int = NO_EPOCH,
 ) -> bytearray:
-    """A batch of one record: the marker that Kafka's EndTransactionMarker writes."""
+    """A batch of one record: the marker that Kafka's EndTransactionMarker writes. Packed at once;
+    its twin is `BatchBuilder` with the same record."""
     covered = _MARKER.pack(
         _MARKER_ATTRIBUTES,
         0,

@@ -45,6 +45,18 @@ _FATAL_FROM_PRODUCE = frozenset(
 )
 
 
+# What a producer hears whose transaction its coordinator has aborted: of the coordinator, or of a
+# partition's leader, in either version.
+_OF_TIMED_OUT = frozenset(
+    {
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.TRANSACTION_ABORTABLE,
+    }
+)
+
+
 class NotAllowed(Exception):
     """A call that the producer's state does not allow; `failure` is the error that led there."""
 
@@ -69,6 +81,7 @@ class TransactionManager:
         self.producer = NO_PRODUCER
         self.failure: Failure | None = None
         self.started = False
+        self.began_ms: float | None = None  # when something was first sent in the transaction
         self.bumping = False
         self.new_partitions: set[TopicPartition] = set()
         self.pending_partitions: set[TopicPartition] = set()
@@ -106,12 +119,12 @@ class TransactionManager:
             raise NotAllowed("a transaction is open: commit or abort it before beginning another")
         self._move(State.IN_TRANSACTION)
 
-    def add_partition(self, partition: TopicPartition) -> None:
+    def add_partition(self, partition: TopicPartition, now_ms: float) -> None:
         """Says that a record for the partition is about to be buffered."""
         if self.state is not State.IN_TRANSACTION:
-            self._refuse_during_transition("send")
-            self._refuse_after_errors("send")
-            raise NotAllowed("send needs begin_transaction before it")
+            self.check_may_send()
+        if self.began_ms is None:
+            self.began_ms = now_ms
         if partition in self.partitions or partition in self.pending_partitions:
             return
         if self.version == 2:
@@ -120,14 +133,30 @@ class TransactionManager:
         else:
             self.new_partitions.add(partition)
 
+    def check_may_send(self) -> None:
+        if self.state is not State.IN_TRANSACTION:
+            self._refuse_during_transition("send")
+            self._refuse_after_errors("send")
+            raise NotAllowed("send needs begin_transaction before it")
+
+    @property
+    def transaction(self) -> object:
+        """Another object for every transaction, for who wants to know whether one has ended."""
+        return self._transition
+
     def send_offsets(
-        self, offsets: dict[TopicPartition, OffsetAndMetadata], group: GroupMetadata
+        self,
+        offsets: dict[TopicPartition, OffsetAndMetadata],
+        group: GroupMetadata,
+        now_ms: float,
     ) -> Pending:
         self._need_transactional_id("send_offsets_to_transaction")
         self._refuse_during_transition("send_offsets_to_transaction")
         self._refuse_after_errors("send_offsets_to_transaction")
         if self.state is not State.IN_TRANSACTION:
             raise NotAllowed("send_offsets_to_transaction needs begin_transaction before it")
+        if self.began_ms is None:
+            self.began_ms = now_ms
         pending = Pending("send_offsets_to_transaction")
         if not offsets:
             pending.settle()
@@ -243,6 +272,31 @@ class TransactionManager:
         if self.state is not State.FATAL_ERROR:
             self.fail_fatally(failure)
 
+    def explained(self, failure: Failure, now_ms: float) -> Failure:
+        """A coordinator that has aborted a transaction for its age says many things, but not that.
+
+        So does one that has fenced the producer: the age tells them apart, nearly always.
+        """
+        ran_ms = now_ms - (now_ms if self.began_ms is None else self.began_ms)
+        if failure.code not in _OF_TIMED_OUT or ran_ms < self.timeout_ms:
+            return failure
+        first = (
+            "Abort it and run it again"
+            if failure.kind is ErrorKind.ABORTABLE
+            else "Close this producer and run the transaction again with a new one"
+        )
+        rival = (
+            ", unless another producer with this transactional id has taken over"
+            if failure.code is ErrorCode.PRODUCER_FENCED
+            else ""
+        )
+        return failure._replace(
+            why=f"the transaction had run for {ran_ms / 1000:.1f} s, longer than its timeout "
+            f"(transaction.timeout.ms, {self.timeout_ms} ms), so its coordinator has aborted it"
+            f"{rival}",
+            advice=f"{first}; keep transactions shorter, or raise transaction_timeout_ms.",
+        )
+
     # What the requests report
 
     def enqueue(self, request: TxnRequestHandler) -> None:
@@ -289,6 +343,7 @@ class TransactionManager:
     def transaction_ended(self, successor: ProducerIdentity | None) -> None:
         """EndTxn succeeded. Version 2 hands out the next identity with it."""
         self.started = False
+        self.began_ms = None
         self.new_partitions.clear()
         self.pending_partitions.clear()
         self.partitions.clear()

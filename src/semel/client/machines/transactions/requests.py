@@ -138,12 +138,14 @@ class TxnRequestHandler(ABC):
             manager.send_again(self, now_ms)
         elif verdict in (TxnVerdict.ABORTABLE, TxnVerdict.BUMP):
             failure = Failure(ErrorKind.ABORTABLE, what or f"{self.name} was refused", code)
+            failure = manager.explained(failure, now_ms)
             manager.fail_abortable(failure, needs_bump=verdict is TxnVerdict.BUMP)
             self.pending.settle(failure)
         elif verdict is TxnVerdict.FATAL:
             # Which of the two codes a fenced producer sees depends on the request's version.
             code = E.PRODUCER_FENCED if code in _FENCED else code
             failure = Failure(ErrorKind.FATAL, what or f"{self.name} was refused", code)
+            failure = manager.explained(failure, now_ms)
             manager.fail_fatally(failure)
             self.pending.settle(failure)
 

@@ -3,6 +3,10 @@
 Each heartbeat does at most three things, as in Kafka's GroupMetadataManager.consumerGroupHeartbeat:
 note what the member says and raise the group epoch if that changes who should have what; compute a
 target for the new epoch; bring this one member a step closer to it. Leaving is in `leaving`.
+
+With an assignment interval, targets are computed no more often than that (KIP-1263), and a member
+that changed its subscription keeps what it has for as long. Who waits for the end of an interval is
+asked to come back then.
 """
 
 from uuid import UUID
@@ -40,7 +44,11 @@ def heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> HeartbeatReply:
     is_joining = command.member_epoch == 0
     reported = _reported(command)
     group, known = _find_or_create(draft, command, reported)
-    member = settle(draft, group, known, _as_said(known, command), reported)
+    interval_ms = command.assignment_interval_ms
+    if interval_ms is None:
+        interval_ms = draft.settings.consumer_assignment_interval_ms
+    said = _as_said(known, command)
+    member, wait_ms = settle(draft, group, known, said, is_joining, reported, interval_ms)
     timeout_ms = command.session_timeout_ms or draft.settings.consumer_session_timeout_ms
     draft.set_timer(session_key(group.group_id, member.member_id), timeout_ms)
     is_full = (
@@ -56,7 +64,7 @@ def heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> HeartbeatReply:
         None,
         member.member_id,
         member.epoch,
-        _heartbeat_interval_ms(draft, group, member, command),
+        _heartbeat_interval_ms(draft, group, member, command, wait_ms),
         {t: sorted(p) for t, p in member.assigned.items()} if must_tell else None,
     )
 
@@ -84,14 +92,18 @@ def _find_or_create(
 
 
 def _heartbeat_interval_ms(
-    draft: Draft, group: ConsumerGroup, member: ConsumerMember, command: ConsumerGroupHeartbeat
+    draft: Draft,
+    group: ConsumerGroup,
+    member: ConsumerMember,
+    command: ConsumerGroupHeartbeat,
+    wait_ms: int | None,
 ) -> int:
     settings = draft.settings
-    usual_ms = command.heartbeat_interval_ms or settings.consumer_heartbeat_interval_ms
+    interval_ms = command.heartbeat_interval_ms or settings.consumer_heartbeat_interval_ms
     has_unresolved_regex = bool(member.topic_regex) and member.topic_regex not in group.regexes
     if member.state is MemberState.UNRELEASED_PARTITIONS or has_unresolved_regex:
-        return min(usual_ms, settings.consumer_waiting_heartbeat_interval_ms)
-    return usual_ms
+        interval_ms = min(interval_ms, settings.consumer_waiting_heartbeat_interval_ms)
+    return interval_ms if wait_ms is None else min(interval_ms, wait_ms)
 
 
 def settle(
@@ -99,12 +111,25 @@ def settle(
     group: ConsumerGroup,
     known: ConsumerMember,
     member: ConsumerMember,
+    is_joining: bool,
     reported: Reported,
-) -> ConsumerMember:
-    """The three steps. `known` is the member as it was, `member` as it describes itself now."""
+    interval_ms: int,
+) -> tuple[ConsumerMember, int | None]:
+    """The three steps. `known` is the member as it was, `member` as it describes itself now. What
+    becomes of it, and after how long it should ask for more, where there is more to come.
+
+    An application may change its subscription several times in a row, or end it. librdkafka's
+    members do not survive an end while they give up partitions: they never speak again, or rejoin
+    without saying what a join must say. So the answer to a new subscription takes nothing away.
+    """
     epoch, has_new_subscription = introduce(draft, group, known, member)
-    target_epoch, target = update_target(draft, group, epoch, member)
-    return step(draft, group, member, target_epoch, target, has_new_subscription, reported)
+    target_epoch, target = update_target(draft, group, epoch, member, interval_ms)
+    if has_new_subscription and interval_ms and known.assigned and not is_joining:
+        return member, interval_ms
+    moved = step(draft, group, member, target_epoch, target, has_new_subscription, reported)
+    if target_epoch == epoch:
+        return moved, None
+    return moved, max(1, group.assignment_ms + interval_ms - draft.now_ms)
 
 
 def introduce(
@@ -286,12 +311,11 @@ def check_metadata(
 
 
 def update_target(
-    draft: Draft, group: ConsumerGroup, epoch: int, member: ConsumerMember
+    draft: Draft, group: ConsumerGroup, epoch: int, member: ConsumerMember, interval_ms: int
 ) -> tuple[int, Assignment]:
     current = group.assignment_epoch, group.target_of(member.member_id, member.instance_id)
     if group.assignment_epoch >= epoch:
         return current
-    interval_ms = draft.settings.consumer_assignment_interval_ms
     if group.assignment_ms and interval_ms and draft.now_ms < group.assignment_ms + interval_ms:
         return current
     members = members_with(group, member)

@@ -102,7 +102,8 @@ def _settle(
         target = group.target_of(member.member_id, member.instance_id)
         target_epoch = group.assignment_epoch
     else:
-        target_epoch, target = update_target(draft, group, epoch, member)
+        # At once: nobody would tell this member later when to ask again.
+        target_epoch, target = update_target(draft, group, epoch, member, interval_ms=0)
     owned = {t.topic: t.partitions for t in subscription.owned_partitions}
     reported: Reported = {
         topic_id: set(partitions)

@@ -1,0 +1,34 @@
+"""DescribeClientQuotas (API key 48, versions 0-1): the quotas that match a filter.
+
+Who may:   DESCRIBE_CONFIGS on the Cluster.
+Answers:   none: this broker limits nobody by quotas. A filter that makes no sense is refused.
+Versions:  1 flexible.
+"""
+
+from __future__ import annotations
+
+from semel.broker.access.quotas import check_filter
+from semel.broker.context import Context
+from semel.broker.failures import ApiError
+from semel.broker.operations import require_cluster
+from semel.wire.messages import ADVERTISED
+from semel.wire.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
+
+API_KEY = 48
+VERSIONS = ADVERTISED[API_KEY]
+
+
+def handle(
+    ctx: Context, request: DescribeClientQuotasRequest, version: int
+) -> DescribeClientQuotasResponse:
+    try:
+        require_cluster(ctx, "DESCRIBE_CONFIGS")
+        check_filter(request.components)
+    except ApiError as problem:
+        return DescribeClientQuotasResponse(
+            error_code=problem.code, error_message=problem.message, entries=None
+        )
+    return DescribeClientQuotasResponse(error_message=None)

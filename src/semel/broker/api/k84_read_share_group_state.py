@@ -1,0 +1,33 @@
+"""ReadShareGroupState (API key 84, version 0): how far a share group is (KIP-932).
+
+Who may:   CLUSTER_ACTION on the Cluster: only brokers ask.
+Answers:   NOT_COORDINATOR for each partition: without share groups nobody coordinates their state.
+Versions:  0 flexible.
+"""
+
+from __future__ import annotations
+
+from semel.broker.context import Context
+from semel.broker.failures import ApiError
+from semel.broker.operations import require_cluster
+from semel.wire.errors import ErrorCode
+from semel.wire.messages import ADVERTISED
+from semel.wire.messages.read_share_group_state import (
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
+)
+
+API_KEY = 84
+VERSIONS = ADVERTISED[API_KEY]
+
+
+def handle(
+    ctx: Context, request: ReadShareGroupStateRequest, version: int
+) -> ReadShareGroupStateResponse:
+    require_cluster(ctx, "CLUSTER_ACTION")
+    if not request.group_id:
+        return ReadShareGroupStateResponse()
+    raise ApiError(
+        ErrorCode.NOT_COORDINATOR,
+        "Unable to read share group state: This is not the correct coordinator.",
+    )
