@@ -85,8 +85,6 @@ class Actor:
 
 
 class Acknowledged(NamedTuple):
-    """`topic_id` is None if the topic was made again while the record was on its way."""
-
     tag: str
     topic_id: UUID | None
     partition: int
@@ -115,7 +113,7 @@ class ProducerActor(Actor):
         self.group = f"group-of-{transactional_id}"
         self.is_version_2 = self.dice.random() < 0.5
         self.ids: dict[str, Any] = {}
-        self.sequences: dict[tuple[UUID, int], int] = {}
+        self.sequences: dict[tuple[UUID | None, int], int] = {}
         self.attempts: list[Attempt] = []
 
     async def run(self) -> None:
@@ -194,12 +192,12 @@ class ProducerActor(Actor):
         return True
 
     async def _produce(self, attempt: Attempt, name: str, index: int, tag: str) -> bool:
-        topic_id = self.world.topic_id(name)
-        if topic_id is None:
-            return False
-        place = (topic_id, index)
+        place: tuple[UUID | None, int] = (None, index)
 
         def fresh() -> ProduceRequest:
+            """Made as it arrives: what is asked by name is asked of the topic of that moment."""
+            nonlocal place
+            place = (self.world.topic_id(name), index)
             builder = BatchBuilder()
             builder.append(None, tag.encode(), self.world.broker.now_ms())
             batch = builder.build(
@@ -222,9 +220,8 @@ class ProducerActor(Actor):
         if error is not E.NONE:
             return False
         self.sequences[place] = self.sequences.get(place, 0) + 1
-        home = topic_id if topic_id == self.world.topic_id(name) else None
         offset = answer.responses[0].partition_responses[0].base_offset
-        attempt.acknowledged.append(Acknowledged(tag, home, index, offset))
+        attempt.acknowledged.append(Acknowledged(tag, place[0], index, offset))
         return True
 
     async def _commit_offsets(self, attempt: Attempt) -> bool:

@@ -8,6 +8,7 @@ gently, and a short log is loaded in the background.
 
 import asyncio
 import random
+from collections.abc import Callable
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any
@@ -107,11 +108,11 @@ class SimulatedBroker(Broker):
     def now_ms(self) -> int:  # type: ignore[override]
         return FIRST_MS + int(self.loop.time() * 1000)
 
-    async def ask(self, request: Message, version: int) -> Any:
-        """The answer, or `Gone`."""
+    async def ask(self, request: Message | Callable[[], Message], version: int) -> Any:
+        """The answer, or `Gone`. A request may be made in the moment in which it arrives."""
         if self.is_gone:
             raise Gone
-        answer = self.ask_now(request, version)
+        answer = self.ask_now(request() if callable(request) else request, version)
         while isawaitable(answer):  # a coroutine may end with a future
             waiting = asyncio.ensure_future(answer)
             await asyncio.wait((waiting, self.gone), return_when=asyncio.FIRST_COMPLETED)

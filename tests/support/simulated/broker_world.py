@@ -178,10 +178,9 @@ class BrokerWorld:
             await asyncio.sleep(1)
             raise Lost
         broker = self.broker
-        asked = request() if callable(request) else request
-        answering = asyncio.ensure_future(broker.ask(asked, version))
+        answering = asyncio.ensure_future(broker.ask(request, version))
         done, _ = await asyncio.wait((answering,), timeout=ANSWERED_WITHIN_SECONDS)
-        assert done, f"never answered: {asked}"
+        assert done, f"never answered: {request}"
         try:
             answer = answering.result()
         except Gone:
