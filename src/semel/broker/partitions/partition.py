@@ -108,9 +108,11 @@ class Partition:
         return f"{self.topic.name}-{self.index}"
 
     def _open(self, log: Log) -> None:
+        # Read it first: of a log that could not be read, the high watermark here says nothing.
+        state, snapshot_offset = load_state(log, self._now_ms())
         self.log = log
-        self.state: PartitionState
-        self.state, self.snapshot_offset = load_state(log, self._now_ms())
+        self.state: PartitionState = state
+        self.snapshot_offset = snapshot_offset
         self.high_watermark = log.next_offset
         self._last_ticket = DURABLE
         self._epoch_assigned = -1
