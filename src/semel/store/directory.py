@@ -259,14 +259,28 @@ class DiskStore(Store):
             if _DOOMED.fullmatch(entry.name):
                 self._remove(entry.path)
             elif (match := _DIRECTORY.fullmatch(entry.name)) and entry.is_dir():
-                # A directory without its metadata file is one whose creation was cut short.
-                if os.path.exists(f"{entry.path}/{checkpoints.METADATA}"):
+                if self._is_log(entry.path):
                     names.add((match[1], int(match[2])))
-                elif all(_OF_A_LOG.match(name) for name in os.listdir(entry.path)):
-                    self.files.remove_directory(entry.path)
-                else:
-                    logger.warning("%s is no log and is left alone", entry.path)
         return names
+
+    def _is_log(self, directory: str) -> bool:
+        """Removes it if its creation was cut short: nothing is written before its metadata."""
+        if os.path.exists(f"{directory}/{checkpoints.METADATA}"):
+            return True
+        files = list(os.scandir(directory))
+        if not all(_OF_A_LOG.match(file.name) for file in files):
+            logger.warning("%s is no log and is left alone", directory)
+            return False
+        if any(file.name.endswith(".log") and file.stat().st_size for file in files):
+            logger.error(
+                "%s holds records and has lost its %s, which says whose they are: its partition is "
+                "offline until that file is put back, or the directory is taken away",
+                directory,
+                checkpoints.METADATA,
+            )
+            return True
+        self.files.remove_directory(directory)
+        return False
 
     def _remove(self, path: str) -> None:
         if os.path.isdir(path):
