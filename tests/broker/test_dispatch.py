@@ -261,12 +261,13 @@ async def test_handlers_know_who_asks(ask, handle_with):
     seen = []
 
     def handle(ctx, request, version):
-        seen.append((ctx.client_id, ctx.connection.peer_host, ctx.principal))
+        connection = ctx.connection
+        seen.append((ctx.client_id, connection.listener, connection.host, str(ctx.principal)))
         return DescribeClusterResponse()
 
     handle_with(handle)
     await ask(CLUSTER, 0)
-    assert seen == [("tester", "127.0.0.1", "User:ANONYMOUS")]
+    assert seen == [("tester", "PLAINTEXT", "127.0.0.1", "User:ANONYMOUS")]
 
 
 async def test_each_request_is_told_under_its_own_client_name(ask, handle_with):

@@ -3,6 +3,8 @@ Apache Kafka does (compared with it in `tests/interop/test_differential_admin.py
 
 import pytest
 
+from semel.core.access.authorizer import Authorizer
+from semel.core.access.rule_book import RuleBook
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED, request_class
 from semel.wire.messages.alter_client_quotas import AlterClientQuotasRequest
@@ -196,13 +198,6 @@ async def test_a_filter_of_quotas_that_makes_no_sense_is_refused(ask):
 # Who may
 
 
-class Nobody:
-    """Rules that allow nothing."""
-
-    def may(self, ctx, operation, resource_type, name):
-        return False
-
-
 @pytest.mark.parametrize(
     "request_",
     [
@@ -216,6 +211,6 @@ class Nobody:
     ids=lambda request: type(request).__name__,
 )
 async def test_who_may_not_is_told_so(broker, connect, request_):
-    broker.access = Nobody()
+    broker.access = Authorizer(RuleBook())
     response = await (await connect(broker))(request_, request_.VERSIONS[-1])
     assert name_of(response) == "CLUSTER_AUTHORIZATION_FAILED"

@@ -184,6 +184,7 @@ class Echo:
     """A listener without a socket. A frame's first byte says how it wants to be answered."""
 
     limits = ListenerLimits(max_frame_size=1 << 24, max_waiting=10_000)
+    name, principal = "ECHO", None
 
     def __init__(self, answer):
         self.scratch = bytearray(SCRATCH_SIZE)

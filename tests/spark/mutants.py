@@ -61,8 +61,20 @@ MUTANTS = (
     Mutant(
         "rule 2: compares batch numbers only",
         "spark/query_batch.py",
-        "    if committed == batch:",
+        "    if committed.reads_the_same(batch):",
         "    if committed.batch == batch.batch:",
+    ),
+    Mutant(
+        "rule 2: does not look at the time of planning",
+        "spark/query_batch.py",
+        "        if committed.planned_with(batch):",
+        "        if True:",
+    ),
+    Mutant(
+        "rule 2: a new checkpoint writes everything again",
+        "spark/query_batch.py",
+        "    if not begin_anew and _may_repeat(committed, batch):",
+        "    if False:",
     ),
     Mutant(
         "rule 2: runs any later batch",

@@ -1,5 +1,7 @@
 """What to do with a batch, given what the ledger says: decided on plain values."""
 
+from dataclasses import replace
+
 import pytest
 
 from semel.client.machines.ledger import LedgerEntry, LedgerRefusal
@@ -45,11 +47,70 @@ def test_anything_else_is_refused_and_both_are_named(batch):
     assert str(batch) in str(refusal.value)
 
 
-def test_a_new_query_id_at_batch_zero_is_a_new_lineage():
-    assert (
-        judge("app", SECOND, QueryBatch("new", 0, (None,), ({"t": {"0": 3}},)))
-        is BatchVerdict.NEW_LINEAGE
-    )
+FILES = QueryBatch("q", 1, ({"logOffset": 0},), ({"logOffset": 1},), planned_ms=1_700_000_000_123)
+
+
+def test_a_batch_run_again_keeps_its_time_and_is_skipped():
+    read = LedgerEntry.decode("app", FILES.entry("app").encode())
+    assert QueryBatch.of(read) == FILES
+    assert judge("app", QueryBatch.of(read), FILES) is BatchVerdict.SKIP
+
+
+def test_a_batch_planned_anew_under_the_same_counters_is_refused_and_both_are_named():
+    """A file source's offset is only a counter: the restored checkpoint comes with other files."""
+    anew = replace(FILES, planned_ms=1_700_000_099_456)
+    with pytest.raises(StaleCheckpointError, match="planned anew") as refusal:
+        judge("app", FILES, anew)
+    assert "planned at 2023-11-14T22:13:20.123+00:00" in str(refusal.value)
+    assert "planned at 2023-11-14T22:14:59.456+00:00" in str(refusal.value)
+
+
+def test_an_entry_from_before_times_were_kept_is_still_understood():
+    old = LedgerEntry("app", 1, {"query": "q", "start": FILES.start, "end": FILES.end}, "spark")
+    assert QueryBatch.of(old).planned_ms is None
+    assert judge("app", QueryBatch.of(old), FILES) is BatchVerdict.SKIP
+    following = QueryBatch("q", 2, FILES.end, ({"logOffset": 2},), planned_ms=1)
+    assert judge("app", QueryBatch.of(old), following) is BatchVerdict.RUN
+
+
+def begun_at(start, end=20):
+    """A first batch of our own source, whose offsets carry where they began."""
+    origin = {"topics": {"t": {"0": start}}}
+    return QueryBatch("new", 0, (origin,), ({"topics": {"t": {"0": end}}, "origin": origin},))
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        begun_at(8),
+        QueryBatch("new", 0, (None,), ({"t": {"0": 30}},)),  # nobody knows where it began
+        QueryBatch("new", 0, (None,), ({"logOffset": 0},)),
+        # one source is ahead, the other one cannot say
+        QueryBatch("new", 0, (*begun_at(9).start, None), (*begun_at(9).end, {"logOffset": 0})),
+    ],
+)
+def test_a_new_checkpoint_that_may_repeat_what_is_committed_is_refused_with_what_to_do(batch):
+    with pytest.raises(StaleCheckpointError, match="a second time") as refusal:
+        judge("app", SECOND, batch)
+    for word in (str(SECOND), str(batch), "checkpointLocation", 'startingOffsets="committed"'):
+        assert word in str(refusal.value)
+    assert judge("app", SECOND, batch, begin_anew=True) is BatchVerdict.NEW_LINEAGE
+
+
+def test_a_new_checkpoint_of_a_file_source_is_refused_too():
+    with pytest.raises(StaleCheckpointError, match="a second time"):
+        judge("app", FILES, begun_at(0))
+
+
+@pytest.mark.parametrize("batch", [begun_at(9), begun_at(30)])
+def test_a_new_checkpoint_that_begins_behind_what_is_committed_runs(batch):
+    assert judge("app", SECOND, batch) is BatchVerdict.NEW_LINEAGE
+
+
+def test_a_new_checkpoint_over_other_topics_runs():
+    origin = {"topics": {"other": {"0": 0}}}
+    batch = QueryBatch("new", 0, (origin,), ({"topics": {"other": {"0": 3}}, "origin": origin},))
+    assert judge("app", SECOND, batch) is BatchVerdict.NEW_LINEAGE
 
 
 def from_ledger(start, end=20):

@@ -85,6 +85,25 @@ def test_a_forgotten_commit_entry_does_not_repeat_the_batch(job):
     job.assert_exactly_once()
 
 
+@pytest.mark.parametrize("source", ["rate-micro-batch", "semel"])
+def test_a_batch_of_any_source_that_spark_runs_again_keeps_its_time(job, source):
+    """As of files, in the test above, and of a stateful query, in one below."""
+    producer, origin = job.kafka.producer(), job.kafka.topic(1)
+    for number in range(10):
+        producer.produce(origin, str(number))
+    producer.flush()
+    options = {
+        "rate-micro-batch": {"rowsPerBatch": 10, "numPartitions": 1},
+        "semel": {"kafka.bootstrap.servers": job.kafka.bootstrap, "subscribe": origin},
+    }[source]
+    rows = job.spark.readStream.format(source).options(**options).load()
+    rows = rows.selectExpr("cast(value AS string) AS value")
+    assert job.run(rows).rows == 10
+    job.forget_last_commit()
+    job.run(rows)
+    assert set(job.kafka.values(job.topic).values()) == {1}
+
+
 def test_an_old_checkpoint_is_refused_and_nothing_is_written(job, tmp_path):
     job.lines.add(30)
     job.run()
@@ -97,10 +116,28 @@ def test_an_old_checkpoint_is_refused_and_nothing_is_written(job, tmp_path):
     job.assert_exactly_once()
 
 
-def test_a_new_checkpoint_begins_a_new_lineage_and_says_so(job, tmp_path, caplog):
+def test_a_restored_checkpoint_with_other_files_under_the_same_counters_is_refused(job, tmp_path):
+    """The offset of a file source is only a counter: nothing else tells the two batches apart."""
     job.lines.add(30)
     job.run()
-    assert job.run(checkpoint=tmp_path / "new").rows == 30
+    shutil.copytree(job.checkpoint, tmp_path / "old")
+    job.lines.add(50)
+    job.run()
+    committed = Counter(job.lines.rows)
+    (job.lines.directory / "0001.txt").unlink()
+    job.lines.add(50)
+    with pytest.raises(StreamingQueryException, match="planned anew"):
+        job.run(checkpoint=tmp_path / "old")
+    assert job.kafka.values(job.topic) == committed
+
+
+def test_a_new_checkpoint_does_not_double_the_output_unless_asked(job, tmp_path, caplog):
+    job.lines.add(30)
+    job.run()
+    with pytest.raises(StreamingQueryException, match="would write rows a second time"):
+        job.run(checkpoint=tmp_path / "new")
+    job.assert_exactly_once()
+    assert job.run(checkpoint=tmp_path / "newer", begin_anew=True).rows == 30
     assert "new lineage" in caplog.text
     assert set(job.kafka.values(job.topic).values()) == {2}
 

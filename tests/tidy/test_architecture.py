@@ -20,7 +20,8 @@ MAY_IMPORT = {
     "client": {"wire", "columnar", "net"},
     "spark": {"wire", "columnar", "net", "client"},
     "demo": {"columnar", "broker", "client", "spark"},
-    "cli": {"wire", "columnar", "net", "broker", "client", "spark", "demo"},
+    "testing": {"wire", "core", "store", "net", "broker", "client"},
+    "cli": {"wire", "columnar", "net", "broker", "client", "spark", "demo", "testing"},
 }
 
 # A decision that reads a clock or rolls a die cannot be replayed.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from semel.broker.catalog.catalog import Catalog
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from semel.broker.partitions.partitions import Partitions
     from semel.broker.server import Broker
     from semel.broker.settings.settings import Settings
+    from semel.core.access.principals import KafkaPrincipal
     from semel.net.connection import Connection
 
 #: Kafka's name of the one resource of type CLUSTER.
@@ -21,18 +22,14 @@ CLUSTER_NAME = "kafka-cluster"
 NAME_AT = 8
 
 
-class Access(Protocol):
-    """Who may do what."""
-
-    def may(self, ctx: Context, operation: str, resource_type: str, name: str) -> bool: ...
-
-
 class Context:
     """One per connection and client id. The broker's parts are looked up once, the coordinators
     when first asked for, for that starts them.
 
     `ctx.may("WRITE", "TRANSACTIONAL_ID", "a")` is the one place where access is asked: operation
     and resource type are Kafka's, in capitals; the one of type CLUSTER is called `kafka-cluster`.
+    A denial is told in the audit log, unless `may_quietly` asked: about what a client did not name
+    itself. `may_any("WRITE", "TOPIC")` asks whether there may be such a topic at all.
     """
 
     __slots__ = (
@@ -44,6 +41,8 @@ class Context:
         "client_name",
         "connection",
         "may",
+        "may_any",
+        "may_quietly",
         "now_ms",
         "partitions",
         "principal",
@@ -58,15 +57,20 @@ class Context:
         self.client_id = client_id
         self.client_name = client_name  # as it stands in requests, to know it again …
         self.body_at = NAME_AT + len(client_name)  # … and what follows it
-        self.principal = "User:ANONYMOUS"
+        self.principal: KafkaPrincipal = connection.principal
         self.settings: Settings = broker.settings
         self.catalog: Catalog = broker.catalog
         self.partitions: Partitions = broker.partitions
         self.now_ms: Callable[[], int] = broker.now_ms
-        #: Whether the client may do this (operation, resource type, name): the one place to ask.
-        self.may: Callable[[str, str, str], bool] = (
-            _all_may if broker.access is None else partial(broker.access.may, self)
-        )
+        self.may: Callable[[str, str, str], bool] = _all_may
+        self.may_quietly: Callable[[str, str, str], bool] = _all_may
+        self.may_any: Callable[[str, str], bool] = _all_may_any
+        if broker.access is not None:
+            caller = broker.access.caller(str(self.principal), connection.host)
+            if not caller.is_super_user:
+                self.may = caller.may
+                self.may_quietly = caller.may_quietly
+                self.may_any = caller.may_any
 
     @cached_property
     def transactions(self) -> Transactions:
@@ -78,5 +82,10 @@ class Context:
 
 
 def _all_may(operation: str, resource_type: str, name: str) -> bool:
+    """Without rules."""
+    return True
+
+
+def _all_may_any(operation: str, resource_type: str) -> bool:
     """Without rules."""
     return True

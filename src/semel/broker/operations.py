@@ -4,47 +4,25 @@ from __future__ import annotations
 
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
+from semel.core.access.rules import SUPPORTED_OPERATIONS
+from semel.wire.acls import OPERATION_CODES
 from semel.wire.errors import ErrorCode
 
-#: Kafka's AclOperation codes; a bit field has bit `code` set.
-CODES = {
-    "READ": 3,
-    "WRITE": 4,
-    "CREATE": 5,
-    "DELETE": 6,
-    "ALTER": 7,
-    "DESCRIBE": 8,
-    "CLUSTER_ACTION": 9,
-    "DESCRIBE_CONFIGS": 10,
-    "ALTER_CONFIGS": 11,
-    "IDEMPOTENT_WRITE": 12,
-}
-# As AclEntry.supportedOperations lists them per resource type.
-TOPIC_OPERATIONS = (
-    "READ",
-    "WRITE",
-    "CREATE",
-    "DELETE",
-    "ALTER",
-    "DESCRIBE",
-    "DESCRIBE_CONFIGS",
-    "ALTER_CONFIGS",
-)
-CLUSTER_OPERATIONS = (
-    "CREATE",
-    "ALTER",
-    "DESCRIBE",
-    "CLUSTER_ACTION",
-    "DESCRIBE_CONFIGS",
-    "ALTER_CONFIGS",
-    "IDEMPOTENT_WRITE",
-)
-GROUP_OPERATIONS = ("READ", "DELETE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
+
+def allowed(ctx: Context, resource_type: str, name: str) -> int:
+    """What this client may do with a resource, one bit for each operation's code."""
+    return sum(
+        1 << OPERATION_CODES[operation]
+        for operation in SUPPORTED_OPERATIONS[resource_type]
+        if ctx.may_quietly(operation, resource_type, name)
+    )
 
 
-def allowed(ctx: Context, operations: tuple[str, ...], resource_type: str, name: str) -> int:
-    """Which of the operations this client may do, one bit each."""
-    return sum(1 << CODES[one] for one in operations if ctx.may(one, resource_type, name))
+def allowed_on_cluster(ctx: Context) -> int:
+    """The same of the cluster: nothing is told to who may not look at it."""
+    if not ctx.may("DESCRIBE", "CLUSTER", CLUSTER_NAME):
+        return 0
+    return allowed(ctx, "CLUSTER", CLUSTER_NAME)
 
 
 def require_cluster(ctx: Context, operation: str) -> None:

@@ -21,6 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
+from semel.broker.access.control import access_control
 from semel.broker.addresses import Address, parse_advertised, parse_listener
 from semel.broker.catalog.catalog import Catalog
 from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
@@ -30,13 +31,13 @@ from semel.broker.dispatch import Dispatcher
 from semel.broker.settings.definitions import BadSetting
 from semel.broker.settings.settings import Settings
 from semel.broker.start_failures import listening_on, using_directory
+from semel.core.access.principals import ANONYMOUS
 from semel.net.connection import Connection
 from semel.net.listener import Listener, ListenerLimits
 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
-    from semel.broker.context import Access
     from semel.broker.coordinators.groups import Groups
     from semel.broker.coordinators.transactions import Transactions
     from semel.broker.metrics import Metrics
@@ -99,8 +100,8 @@ class Broker:
             self._temporary = TemporaryDirectory(prefix="semel-")
             data = self._temporary.name
         self.data = Path(data if data is not None else self.settings["log.dir"]).absolute()
-        self.access: Access | None = None
         self.catalog = Catalog(self.data, self.settings)
+        self.access = access_control(self)
         self._directory = DataDirectory(self.data)
         self._dispatcher = Dispatcher(self)
         self._listener = Listener(
@@ -108,6 +109,7 @@ class Broker:
             ListenerLimits(),
             self._dispatcher.finish,
             self._dispatcher.receive_large,
+            principal=ANONYMOUS,
         )
         self._started: list[Part] = []
         self._stopped = False

@@ -93,9 +93,11 @@ class Connection:
         "closed",
         "idle_since",
         "is_active",
+        "listener",
         "local_host",
         "peer_host",
         "peer_port",
+        "principal",
         "state",
         "waits",
     )
@@ -109,6 +111,8 @@ class Connection:
         self.peer_host: str = peer[0]
         self.peer_port: int = peer[1]
         self.local_host: str = accepted.getsockname()[0]
+        self.listener: str = host.name  # the name of the one it came by
+        self.principal: Any = host.principal  # who it is, as far as is known
         self.idle_since = loop.time()  # as the listener saw it on its last round, unless …
         self.is_active = False  # … this came true since
         self._carry = b""  # the first bytes of a frame whose length is not known yet
@@ -356,6 +360,11 @@ class Connection:
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_WR)
             self._loop.call_later(LINGER_SECONDS, self._end)
+
+    @property
+    def host(self) -> str:
+        """The client's address, as rules about hosts mean it."""
+        return self.peer_host
 
     @property
     def is_settled(self) -> bool:

@@ -24,6 +24,8 @@ class Host(Protocol):
     later. `finish` follows when all frames read in one go were given, before anything is sent,
     unless there was but one and it was answered."""
 
+    name: str
+    principal: Any
     scratch: bytearray
     watcher: Watcher
     spare: bytearray | None

@@ -56,7 +56,11 @@ class Listener:
         limits: ListenerLimits | None = None,
         finish: Callable[[], None] = lambda: None,
         receive_large: Callable[[Connection, bytearray], Any] | None = None,
+        name: str = "PLAINTEXT",
+        principal: Any = None,
     ) -> None:
+        self.name = name
+        self.principal = principal  # of those who come here, before they say more
         self.receive = receive
         self.receive_large = receive_large or receive
         self.finish = finish

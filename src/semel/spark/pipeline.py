@@ -27,11 +27,11 @@ from pyspark.sql.types import BinaryType
 from semel.client.settings import Servers
 from semel.errors import SemelError, StoppedError
 from semel.spark.kafka.settings import SparkSettings
+from semel.spark.query_batch import source_positions
 from semel.spark.sessions.session import session
 from semel.spark.sink.keywords import SinkKeywords
 from semel.spark.sink.options import sink_options
 from semel.spark.sink.sink import ExactlyOnceSink
-from semel.spark.sink.streams import source_positions
 from semel.spark.sink.triggers import Trigger, triggered
 from semel.spark.source.keywords import SourceKeywords
 from semel.spark.source.source import register
@@ -226,7 +226,7 @@ class _Watched:
                 batch=batch_id,
                 rows=sink.rows - rows,
                 seconds=time.monotonic() - began,
-                committed=source_positions(sink.committed) if sink.committed else {},
+                committed=source_positions(sink.committed.end) if sink.committed else {},
                 lag=sink.lag(),
                 retries=sink.committer.retries - retries,
             )

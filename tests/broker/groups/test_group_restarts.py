@@ -8,6 +8,7 @@ from tests.support.disks import BROKEN
 
 from semel.broker import api
 from semel.broker.context import Context
+from semel.core.access.principals import ANONYMOUS
 from semel.core.placing import partition_of
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -318,7 +319,9 @@ async def test_an_offset_of_the_new_topic_survives_the_news_of_the_old_ones_dele
     broker.loop.call_soon(broker.catalog.delete_topic, "t")
     broker.loop.call_soon(broker.catalog.create_topic, "t", 2)
     asked = producer.offset_request(1)
-    context = Context(broker, SimpleNamespace(peer_host="", peer_port=0), "tester", b"")
+    context = Context(
+        broker, SimpleNamespace(peer_host="", peer_port=0, principal=ANONYMOUS), "tester", b""
+    )
     broker.loop.call_soon(api.handler(asked.API_KEY), context, asked, 3)
     await asyncio.sleep(0)
     assert await producer.end(True) == 0

@@ -23,6 +23,7 @@ from semel.broker.descriptors import Shares
 from semel.broker.failures import ApiError, failure
 from semel.broker.partitions.partitions import Partitions
 from semel.broker.server import COORDINATORS, Broker
+from semel.core.access.principals import ANONYMOUS
 from semel.wire.schema import Message
 
 SETTINGS = {
@@ -46,6 +47,7 @@ class Line:
     """What handlers look at of a connection."""
 
     peer_host, peer_port = "10.0.0.1", 9
+    listener, principal = "PLAINTEXT", ANONYMOUS
     closed = False
 
     def __init__(self) -> None:

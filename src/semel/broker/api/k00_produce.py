@@ -17,6 +17,7 @@ from collections.abc import Coroutine, Iterable, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING
 
+from semel.broker.access.producing import is_denied_transactional
 from semel.broker.failures import storage_code
 from semel.broker.partitions.opening import MUST_OPEN, Opened
 from semel.broker.partitions.partition import Partition
@@ -81,12 +82,14 @@ def handle(
         topic = _find_topic(ctx, data, version)
         result = ProduceResponse.TopicProduceResponse(name=data.name, topic_id=data.topic_id)
         response.responses.append(result)
-        denied = _topic_refusal(ctx, request, topic, version)
+        denied = _topic_refusal(ctx, request, data, topic, version)
         for part in data.partition_data:
             answer = Answer(index=part.index, base_offset=-1)
             result.partition_responses.append(answer)
             write = denied or _prepare(ctx, topic, answer, part.records, version)
             if isinstance(write, Refusal):
+                if is_denied_transactional(ctx, request):
+                    return _deny_all(ctx, request)
                 refuse(answer, write, topic and f"{topic.name}-{part.index}")
             else:
                 attributes |= write[2].attributes | write[1].opens
@@ -217,16 +220,18 @@ def _find_topic(ctx: Context, data: ProduceRequest.TopicProduceData, version: in
 
 
 def _topic_refusal(
-    ctx: Context, request: ProduceRequest, topic: Topic | None, version: int
+    ctx: Context,
+    request: ProduceRequest,
+    data: ProduceRequest.TopicProduceData,
+    topic: Topic | None,
+    version: int,
 ) -> Refusal | None:
+    if topic is None:
+        return _absence(ctx, data, version)
+    if not ctx.may("WRITE", "TOPIC", topic.name):
+        return _topic_denied(topic.name)
     if request.acks not in KNOWN_ACKS:
         return Refusal(ErrorCode.INVALID_REQUIRED_ACKS, f"There is no acks={request.acks}.")
-    if topic is None:
-        if version >= TOPIC_IDS_SINCE:
-            return Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "There is no topic with this id.")
-        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no topic of this name.")
-    if not ctx.may("WRITE", "TOPIC", topic.name):
-        return Refusal(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"Writing to {topic.name} is denied.")
     if topic.is_internal:
         return Refusal(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is written by the broker alone."
@@ -236,6 +241,19 @@ def _topic_refusal(
         message = f"{topic.name} asks for {replicas} replicas in sync, and there is one."
         return Refusal(ErrorCode.NOT_ENOUGH_REPLICAS, message)
     return None
+
+
+def _absence(ctx: Context, data: ProduceRequest.TopicProduceData, version: int) -> Refusal:
+    """Whether a topic of a name is there is told to who may write to it."""
+    if version >= TOPIC_IDS_SINCE:
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "There is no topic with this id.")
+    if not ctx.may("WRITE", "TOPIC", data.name):
+        return _topic_denied(data.name)
+    return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no topic of this name.")
+
+
+def _topic_denied(name: str) -> Refusal:
+    return Refusal(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"Writing to {name} is denied.")
 
 
 def _prepare(
@@ -403,6 +421,19 @@ def _request_refusal(ctx: Context, request: ProduceRequest, writes: list[Write])
             "The batches of a transactional request must have one producer id.",
         )
     return None
+
+
+def _deny_all(ctx: Context, request: ProduceRequest) -> NowOrLater[Response]:
+    response = ProduceResponse()
+    refusal = _denied(request.transactional_id)
+    for data in request.topic_data:
+        result = ProduceResponse.TopicProduceResponse(name=data.name, topic_id=data.topic_id)
+        response.responses.append(result)
+        for part in data.partition_data:
+            answer = Answer(index=part.index, base_offset=-1)
+            result.partition_responses.append(answer)
+            refuse(answer, refusal, f"{data.name or data.topic_id}-{part.index}")
+    return _append_all(ctx, request, response, [], UNGUARDED)
 
 
 def _denied(name: str | None) -> Refusal:

@@ -15,7 +15,7 @@ from semel.broker.catalog.internal_topics import INTERNAL_TOPICS
 from semel.broker.catalog.topics import check_name, check_new_name
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
-from semel.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, allowed
+from semel.broker.operations import allowed, allowed_on_cluster
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.metadata import MetadataRequest, MetadataResponse
@@ -41,9 +41,7 @@ def handle(ctx: Context, request: MetadataRequest, version: int) -> MetadataResp
         topics=_topics(ctx, request, version),
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = allowed(
-            ctx, CLUSTER_OPERATIONS, "CLUSTER", CLUSTER_NAME
-        )
+        response.cluster_authorized_operations = allowed_on_cluster(ctx)
     return response
 
 
@@ -59,9 +57,7 @@ def _topics(ctx: Context, request: MetadataRequest, version: int) -> list[Answer
     if request.include_topic_authorized_operations:
         for answer in found:
             if not answer.error_code and answer.name is not None:
-                answer.topic_authorized_operations = allowed(
-                    ctx, TOPIC_OPERATIONS, "TOPIC", answer.name
-                )
+                answer.topic_authorized_operations = allowed(ctx, "TOPIC", answer.name)
     return found
 
 

@@ -8,7 +8,7 @@ Not here: what is told of a group: `core/groups/admin`.
 from __future__ import annotations
 
 from semel.broker.context import Context
-from semel.broker.operations import GROUP_OPERATIONS, allowed
+from semel.broker.operations import allowed
 from semel.broker.replies import settled
 from semel.core.groups.commands import DescribeGroup
 from semel.core.groups.replies import DescribedGroup, ErrorReply
@@ -28,7 +28,7 @@ async def handle(
     if request.include_authorized_operations:
         for group in groups:
             if group.error_code == ErrorCode.NONE:
-                operations = allowed(ctx, GROUP_OPERATIONS, "GROUP", group.group_id)
+                operations = allowed(ctx, "GROUP", group.group_id)
                 group.authorized_operations = operations
     return DescribeGroupsResponse(groups=groups)
 

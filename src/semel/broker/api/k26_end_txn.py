@@ -29,10 +29,10 @@ EPOCH_BUMP_SINCE = 5
 
 def handle(ctx: Context, request: EndTxnRequest, version: int) -> NowOrLater[EndTxnResponse]:
     name = request.transactional_id
-    if not name:
-        return EndTxnResponse(error_code=ErrorCode.INVALID_REQUEST)
     if not ctx.may("WRITE", "TRANSACTIONAL_ID", name):
         return EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not name:
+        return EndTxnResponse(error_code=ErrorCode.INVALID_REQUEST)
     began = perf_counter()
     transactions = ctx.transactions
 

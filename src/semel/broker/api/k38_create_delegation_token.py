@@ -26,7 +26,7 @@ NO_TIME = -1
 def handle(
     ctx: Context, request: CreateDelegationTokenRequest, version: int
 ) -> CreateDelegationTokenResponse:
-    requester_type, _, requester = ctx.principal.partition(":")
+    requester_type, requester = ctx.principal
     owner_type, owner = request.owner_principal_type, request.owner_principal_name
     if not owner:
         owner_type, owner = requester_type, requester

@@ -7,9 +7,9 @@ Versions:  1 endpoint type (brokers only here), 2 fenced brokers (there are none
 
 from __future__ import annotations
 
-from semel.broker.context import CLUSTER_NAME, Context
+from semel.broker.context import Context
 from semel.broker.failures import ApiError
-from semel.broker.operations import CLUSTER_OPERATIONS, allowed
+from semel.broker.operations import allowed_on_cluster
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -30,9 +30,7 @@ def handle(ctx: Context, request: DescribeClusterRequest, version: int) -> Descr
         cluster_id=ctx.catalog.cluster_id, controller_id=ctx.catalog.node_id, brokers=[broker]
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = allowed(
-            ctx, CLUSTER_OPERATIONS, "CLUSTER", CLUSTER_NAME
-        )
+        response.cluster_authorized_operations = allowed_on_cluster(ctx)
     return response
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from semel.broker.context import Context
-from semel.broker.operations import GROUP_OPERATIONS, allowed
+from semel.broker.operations import allowed
 from semel.broker.replies import settled
 from semel.core.groups.commands import ConsumerGroupDescribe
 from semel.core.groups.replies import DescribedConsumer, DescribedConsumerGroup, ErrorReply
@@ -36,7 +36,7 @@ async def handle(
     if request.include_authorized_operations:
         for group in groups:
             if group.error_code == ErrorCode.NONE:
-                operations = allowed(ctx, GROUP_OPERATIONS, "GROUP", group.group_id)
+                operations = allowed(ctx, "GROUP", group.group_id)
                 group.authorized_operations = operations
     return ConsumerGroupDescribeResponse(groups=groups)
 

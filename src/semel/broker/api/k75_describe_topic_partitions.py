@@ -11,7 +11,7 @@ from semel.broker.catalog.catalog import Topic
 from semel.broker.catalog.internal_topics import INTERNAL_TOPICS
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
-from semel.broker.operations import TOPIC_OPERATIONS, allowed
+from semel.broker.operations import allowed
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.describe_topic_partitions import (
@@ -78,7 +78,7 @@ def _answer(ctx: Context, topic: Topic, first: int, room: int) -> Answer:
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.is_internal,
-        topic_authorized_operations=allowed(ctx, TOPIC_OPERATIONS, "TOPIC", topic.name),
+        topic_authorized_operations=allowed(ctx, "TOPIC", topic.name),
         partitions=[
             Partition(
                 partition_index=index,

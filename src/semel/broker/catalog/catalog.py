@@ -20,6 +20,8 @@ from semel.broker.catalog.internal_topics import INTERNAL_TOPICS, internal_topic
 from semel.broker.catalog.journal import DamagedJournal, Journal, Record
 from semel.broker.settings.definitions import BadSetting
 from semel.broker.settings.settings import Settings, TopicConfig
+from semel.core.access.rule_book import RuleBook
+from semel.core.access.rules import Rule
 
 log = logging.getLogger("semel.catalog")
 
@@ -87,6 +89,7 @@ class Catalog:
         self.features: dict[str, int] = {}
         #: Dynamic configs of brokers ("" is the default of all) and groups: (type, name) → texts.
         self.configs: dict[tuple[str, str], dict[str, str]] = {}
+        self.rules = RuleBook()
         self.cluster_id = ""
         self.node_id = settings["node.id"]
         self.broker_epoch = 0
@@ -201,6 +204,15 @@ class Catalog:
                 for listener in self.listeners:
                     listener.topic_configured(topic)
 
+    # Access rules
+
+    def change_rules(self, added: Iterable[Rule] = (), removed: Iterable[Rule] = ()) -> None:
+        """Add rules that are not there, and remove some that are: all or none."""
+        records: list[Record] = [{"is": "rule", **rule._asdict()} for rule in added]
+        records += ({"is": "removed rule", **rule._asdict()} for rule in removed)
+        if records:
+            self._write(*records)
+
     # The rest
 
     def allocate_producer_ids(self) -> range:
@@ -309,6 +321,12 @@ class Catalog:
         if record["level"] == 0:
             del self.features[record["name"]]
 
+    def _apply_rule(self, record: Record) -> None:
+        self.rules.add(_rule_of(record))
+
+    def _apply_removed_rule(self, record: Record) -> None:
+        self.rules.remove(_rule_of(record))
+
     def _apply_offset(self, record: Record) -> None:
         self.offset = record["offset"] - 1  # `_apply` counts this one
 
@@ -330,6 +348,8 @@ class Catalog:
                 "leader_epochs": topic.leader_epochs,
                 "configs": topic.config.own,
             }
+        for rule in self.rules:
+            yield {"is": "rule", **rule._asdict()}
         yield {"is": "offset", "offset": self.offset}
 
 
@@ -344,8 +364,14 @@ _APPLIERS: dict[str, Callable[[Catalog, Record], None]] = {
     "configs": Catalog._apply_configs,
     "producer ids": Catalog._apply_producer_ids,
     "feature": Catalog._apply_feature,
+    "rule": Catalog._apply_rule,
+    "removed rule": Catalog._apply_removed_rule,
     "offset": Catalog._apply_offset,
 }
+
+
+def _rule_of(record: Record) -> Rule:
+    return Rule(*(record[field] for field in Rule._fields))
 
 
 def new_topic_id() -> uuid.UUID:

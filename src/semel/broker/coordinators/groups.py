@@ -261,7 +261,8 @@ class Groups:
         visible = [
             topic.name
             for topic in self.broker.catalog.topics.values()
-            if not topic.is_internal and (ctx is None or ctx.may("DESCRIBE", "TOPIC", topic.name))
+            if not topic.is_internal
+            and (ctx is None or ctx.may_quietly("DESCRIBE", "TOPIC", topic.name))
         ]
         resolved = []
         for regex in sorted(order.regexes):

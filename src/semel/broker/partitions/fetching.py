@@ -9,6 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from semel.broker.context import CLUSTER_NAME
 from semel.broker.partitions.fetch_sessions import CachedPartition, Fetch
 from semel.core.partition.epochs import NO_EPOCH_END, epoch_end, epoch_refusal
 from semel.store.interface import OffsetOutOfRange, StorageError
@@ -51,13 +52,14 @@ class Reading:
         isolation_level: int,
         min_bytes: int,
         max_bytes: int,
+        is_follower: bool,
     ) -> None:
         self._ctx = ctx
         self._fetch = fetch
         self._is_committed = isolation_level == READ_COMMITTED
         self._min_bytes = min_bytes
         self._max_bytes = max_bytes
-        self._homes = _find_all(ctx, fetch.wanted)
+        self._homes = _find_all(ctx, fetch.wanted, is_follower)
         self._found: list[tuple[CachedPartition, PartitionData]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._answer: asyncio.Future[FetchResponse] | None = None
@@ -232,15 +234,18 @@ def _topic_response(topic: str | UUID) -> FetchResponse.FetchableTopicResponse:
 
 
 def _find_all(
-    ctx: Context, wanted: list[CachedPartition]
+    ctx: Context, wanted: list[CachedPartition], is_follower: bool
 ) -> list[tuple[CachedPartition, Partition | ErrorCode]]:
-    """Each with its partition, or with the reason why the client cannot have it."""
+    """Each with its partition, or with the reason why the client cannot have it. Who says that it
+    is a follower is asked once, whether it is of the cluster."""
+    if is_follower and not ctx.may("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
+        return [(item, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for item in wanted]
     topics: dict[object, list[Partition] | ErrorCode] = {}
     homes: list[tuple[CachedPartition, Partition | ErrorCode]] = []
     for item in wanted:
         found = topics.get(item.topic)
         if found is None:
-            found = topics[item.topic] = _find_topic(ctx, item.topic)
+            found = topics[item.topic] = _find_topic(ctx, item.topic, is_follower)
         if isinstance(found, ErrorCode):
             homes.append((item, found))
         elif 0 <= item.index < len(found):
@@ -250,11 +255,11 @@ def _find_all(
     return homes
 
 
-def _find_topic(ctx: Context, topic: str | UUID) -> list[Partition] | ErrorCode:
+def _find_topic(ctx: Context, topic: str | UUID, is_follower: bool) -> list[Partition] | ErrorCode:
     name = topic if isinstance(topic, str) else ctx.partitions.name_of(topic)
     if name is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
-    if not ctx.may("READ", "TOPIC", name):
+    if not is_follower and not ctx.may("READ", "TOPIC", name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     partitions: list[Partition] = ctx.partitions.of(name)
     return partitions or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

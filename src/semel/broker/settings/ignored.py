@@ -83,7 +83,7 @@ _TAKEN_BY_KAFKA_ALONE = """
 """
 _TAKEN_AT_START = """
     alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
-    alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name
+    alter.log.dirs.replication.quota.window.size.seconds
     auto.leader.rebalance.enable broker.heartbeat.interval.ms broker.session.timeout.ms
     client.quota.callback.class connection.failed.authentication.delay.ms
     connections.max.reauth.ms controlled.shutdown.enable controller.listener.names

@@ -51,6 +51,22 @@ def _setting(
     return Setting(name, kind, default, doc, allowed, update, fallbacks)
 
 
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+AUTHORIZERS = Allowed(
+    lambda name: name in ("", STANDARD_AUTHORIZER),
+    f"Value must be empty, for no access rules, or {STANDARD_AUTHORIZER}",
+)
+PRINCIPALS = Allowed(
+    lambda text: all(one.find(":") > 0 for one in principals(text)),
+    "Each is a principal, as User:alice; a semicolon stands between two",
+)
+
+
+def principals(text: str) -> list[str]:
+    """The principals of a list, as `super.users` has it: a name may hold a comma."""
+    return [one for one in (one.strip() for one in text.split(";")) if one]
+
+
 # fmt: off
 _NODE = [
     _setting("node.id", INT, 1, at_least(0), "This broker's number in the cluster."),
@@ -62,6 +78,12 @@ _NODE = [
     _setting("log.dir", STRING, "data", None, "The directory that holds everything this broker keeps."),
     _setting("durability", STRING, "os", one_of("os", "fsync"), "When a write counts as done: `os` = handed to the operating system (survives a killed process, as in Kafka), `fsync` = on the device (survives a power cut)."),
     _setting("metrics.port", INT, -1, between(-1, 65535), "Port of the Prometheus page; 0 takes a free one, -1 serves none."),
+]
+
+_ACCESS = [
+    _setting("authorizer.class.name", STRING, "", AUTHORIZERS, f"Who decides what clients may do: empty = everybody may do everything, `{STANDARD_AUTHORIZER}` = access rules (ACLs) as Kafka has them."),
+    _setting("super.users", STRING, "", PRINCIPALS, "Principals that may do everything, whatever the rules say: `User:admin;User:ops`. Needs `authorizer.class.name`."),
+    _setting("allow.everyone.if.no.acl.found", BOOLEAN, False, None, "Whether everybody may use a resource that no access rule names. Needs `authorizer.class.name`."),
 ]
 
 _SOCKETS = [
@@ -176,7 +198,7 @@ _GROUPS = [
 
 BROKER_SETTINGS = Table(
     sorted(
-        _NODE + _SOCKETS + _TOPICS + _LOG + _FETCH + _TRANSACTIONS + _GROUPS,
+        _NODE + _ACCESS + _SOCKETS + _TOPICS + _LOG + _FETCH + _TRANSACTIONS + _GROUPS,
         key=lambda setting: setting.name,
     )
 )

@@ -34,3 +34,6 @@ class SinkKeywords(WriteKeywords, total=False):
     group_id: str | None
     """The consumer group under which the source's offsets are shown to lag tools; the
     application's name if nobody says. Nobody else may be a member of it. Default: `None`."""
+    begin_anew: bool
+    """Whether a new checkpoint may write again what the application has committed with another
+    one. It is refused otherwise. Default: `False`."""

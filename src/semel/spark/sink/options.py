@@ -47,6 +47,9 @@ class SinkOptions(WriteOptions):
     group_id: str | None = None
     """The consumer group under which the source's offsets are shown to lag tools; the application's
     name if nobody says. Nobody else may be a member of it."""
+    begin_anew: bool = False
+    """Whether a new checkpoint may write again what the application has committed with another one.
+    It is refused otherwise."""
 
 
 def write_options(given: Mapping[str, Any]) -> WriteOptions:

@@ -19,10 +19,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from semel.client.settings import Servers
 from semel.errors import SemelError
 from semel.spark.kafka.client import LATEST, is_an_answer
-from semel.spark.query_batch import BatchVerdict, QueryBatch, judge
+from semel.spark.query_batch import BatchVerdict, QueryBatch, judge, source_positions
 from semel.spark.sink.committer import Committer, refuse_connect
 from semel.spark.sink.options import sink_options, write_options
-from semel.spark.sink.streams import RunningBatch, running_batch, source_positions
+from semel.spark.sink.streams import RunningBatch, running_batch
 from semel.spark.sink.triggers import Trigger, triggered
 from semel.spark.source.offsets import offsets_at
 
@@ -52,6 +52,7 @@ class ExactlyOnceSink:
         self.committer = Committer(bootstrap_servers, topic, application, chosen)
         self.application = application
         self.group_id = chosen.group_id or application
+        self._begin_anew = chosen.begin_anew
         self._run_id: str | None = None
         self._elsewhere: set[str] = set()
 
@@ -71,7 +72,7 @@ class ExactlyOnceSink:
         if running.run_id != self._run_id:
             self.committer.take_over(batch, batch_id, self.group_id)
             self._run_id = running.run_id
-        verdict = judge(self.application, self.committed, running.identity)
+        verdict = judge(self.application, self.committed, running.identity, self._begin_anew)
         if verdict is BatchVerdict.SKIP:
             self._replay(batch, running)
             return
@@ -99,7 +100,7 @@ class ExactlyOnceSink:
 
     def _positions(self, batch: QueryBatch) -> dict[tuple[str, int], int]:
         """Of topics in this cluster: the source may read from another one."""
-        positions = source_positions(batch)
+        positions = source_positions(batch.end)
         for topic in {topic for topic, _ in positions} - self._elsewhere:
             try:
                 self.committer.cluster.partitions(topic)

@@ -44,13 +44,15 @@ def running_batch(batch: DataFrame, batch_id: int) -> RunningBatch:
         raise RefusedError("the sink works inside foreachBatch of a streaming query only")
     query = _query(batch, query_id)
     refuse_modes(query)
-    end = _offsets(query, batch_id)
-    if end is None:
+    logged = _logged(query, batch_id)
+    if logged is None:
         raise RefusedError(f"Spark has no offsets for batch {batch_id} of query {query_id}")
-    start = _offsets(query, batch_id - 1) if batch_id > 0 else None
-    if start is None:
-        start = tuple(_origin(offset) for offset in end)
-    return RunningBatch(run_id, QueryBatch(query_id, batch_id, start, end), query)
+    before = _logged(query, batch_id - 1) if batch_id > 0 else None
+    end = _offsets(logged)
+    start = tuple(_origin(offset) for offset in end) if before is None else _offsets(before)
+    metadata = logged.metadataOpt()
+    planned_ms = metadata.get().batchTimestampMs() if metadata.isDefined() else None
+    return RunningBatch(run_id, QueryBatch(query_id, batch_id, start, end, planned_ms), query)
 
 
 def refuse_modes(query: Any) -> None:
@@ -62,20 +64,6 @@ def refuse_modes(query: Any) -> None:
             )
 
 
-def source_positions(batch: QueryBatch) -> dict[tuple[str, int], int]:
-    """Kafka offsets after the batch, of our own source or Spark's connector; others have none."""
-    positions = {}
-    for end in batch.end:
-        topics = end.get("topics", end) if isinstance(end, dict) else {}
-        for topic, partitions in topics.items():
-            if not isinstance(partitions, dict):
-                continue
-            for partition, offset in partitions.items():
-                if partition.isdigit() and isinstance(offset, int):
-                    positions[topic, int(partition)] = offset
-    return positions
-
-
 def _query(batch: DataFrame, query_id: str) -> Any:
     session = batch.sparkSession._jsparkSession
     for entry in session.sharedState().activeStreamingQueries().values():
@@ -84,11 +72,14 @@ def _query(batch: DataFrame, query_id: str) -> Any:
     raise RefusedError(f"query {query_id} is not running")
 
 
-def _offsets(query: Any, batch_id: int) -> tuple[Any, ...] | None:
+def _logged(query: Any, batch_id: int) -> Any:
+    """The entry of Spark's offset log, None if there is none."""
     found = query.offsetLog().get(batch_id)
-    if not found.isDefined():
-        return None
-    offsets = found.get().offsets()
+    return found.get() if found.isDefined() else None
+
+
+def _offsets(logged: Any) -> tuple[Any, ...]:
+    offsets = logged.offsets()
     return tuple(_value(offsets.apply(place)) for place in range(offsets.size()))
 
 

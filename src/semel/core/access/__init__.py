@@ -1,0 +1,1 @@
+"""Who may do what: access rules (Kafka's ACLs) and how they decide, pure."""
