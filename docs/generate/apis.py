@@ -4,7 +4,7 @@ import ast
 from importlib.util import find_spec
 from pathlib import Path
 
-from semel.broker.api import BETWEEN_BROKERS, modules
+from semel.broker.api import modules
 from semel.wire.messages import ADVERTISED, APIS
 
 _INTRODUCTION = """\
@@ -34,9 +34,7 @@ def page() -> str:
 
 
 def _row(key: int, module: str) -> str:
-    told = ADVERTISED.get(key)
-    versions = _span(told or BETWEEN_BROKERS[key]) + ("" if told else ", between brokers only")
-    return f"| {key} | {APIS[key][0]} | {versions} | {_first_sentence(module)} |"
+    return f"| {key} | {APIS[key][0]} | {_span(ADVERTISED[key])} | {_first_sentence(module)} |"
 
 
 def _span(versions: range) -> str:

@@ -91,6 +91,8 @@ async def test_version_6_of_init_producer_id_is_told_only_where_two_phase_commit
     [
         (struct.pack(">hhih", 60, 77, 1, -1), "unsupported request: DescribeCluster v77"),
         (struct.pack(">hhih", 4, 0, 1, -1), "unsupported request: API 4 v0"),
+        # As Kafka on a listener for clients: each would cost a write to the device.
+        (struct.pack(">hhih", 67, 0, 1, -1), "unsupported request: AllocateProducerIds v0"),
         (struct.pack(">hhih", 0, 2, 1, -1), "malformed request: ProduceRequest has no version 2"),
         (struct.pack(">hhih", 3, 1, 1, -1) + b"\0", "malformed request: MetadataRequest v1"),
         (struct.pack(">hhih", 3, 1, 1, 500), "malformed request: the bytes end within the client"),

@@ -1,10 +1,13 @@
 """The wheel as a user gets it: built, installed into a fresh environment, and tried there."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import venv
 import zipfile
+from email import message_from_bytes
 from pathlib import Path
 
 import pytest
@@ -72,12 +75,15 @@ def run(*command: object) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    target = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", target, ROOT)
+def built(source: Path, target: Path) -> Path:
+    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", target, source)
     [path] = target.glob("semel-*.whl")
     return path
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(ROOT, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture
@@ -99,6 +105,42 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert "semel/py.typed" in names
     assert "semel/spark/sessions/quiet.properties" in names
     assert sum(info.file_size for info in zipfile.ZipFile(wheel).infolist()) < 3_000_000
+
+
+def description(wheel: Path) -> str:
+    """What a package index shows of it."""
+    with zipfile.ZipFile(wheel) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith("dist-info/METADATA")]
+        metadata = message_from_bytes(archive.read(name))
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    return str(metadata.get_payload())
+
+
+def links(page: str) -> list[str]:
+    return re.findall(r"\]\(([^)]+)\)", page)
+
+
+def test_no_link_of_the_package_s_page_leads_nowhere(wheel: Path) -> None:
+    page = description(wheel)
+    assert "`docs/quickstart.md`" in page
+    assert [link for link in links(page) if not link.startswith("https://")] == []
+
+
+def test_links_of_the_package_s_page_lead_to_the_repository_once_it_is_named(
+    tmp_path: Path,
+) -> None:
+    copy = tmp_path / "copy"
+    for name in ("src", "tools"):
+        shutil.copytree(ROOT / name, copy / name)
+    for name in ("LICENSE", "README.md"):
+        shutil.copy(ROOT / name, copy)
+    project = (ROOT / "pyproject.toml").read_text()
+    named = '[project.urls]\nSource = "https://code.example/semel"\n\n[project.scripts]\n'
+    (copy / "pyproject.toml").write_text(project.replace("[project.scripts]\n", named))
+    page = links(description(built(copy, tmp_path / "wheels")))
+    base = "https://code.example/semel/blob/main/"
+    assert f"{base}docs/troubleshooting.md#why-was-i-fenced" in page
+    assert all((ROOT / link.removeprefix(base).partition("#")[0]).is_file() for link in page)
 
 
 def test_the_base_install_is_light_and_makes_transactions(installed) -> None:

@@ -119,3 +119,16 @@ def test_the_map_says_what_each_package_may_import() -> None:
     assert drawn == {layer: allowed for layer, allowed in MAY_IMPORT.items() if layer != "cli"} | {
         "cli": set()  # its row says: all
     }
+
+
+#: Folders of which all modules are of one kind: an API, a message, a command each.
+ALIKE = {"broker/api", "wire/messages", "cli"}
+
+
+def test_no_folder_holds_too_many_unlike_modules() -> None:
+    folders = {path.parent for path in SOURCE.rglob("*.py")}
+    sizes = {
+        folder.relative_to(SOURCE).as_posix(): len(list(folder.glob("[!_]*.py")))
+        for folder in folders
+    }
+    assert {name: size for name, size in sizes.items() if size > 16 and name not in ALIKE} == {}

@@ -10,13 +10,13 @@ SOURCE = Path(__file__).parents[2] / "src" / "semel"
 TWINS = "client/blocking"
 
 
-def test_public_classes_have_names_of_their_own() -> None:
+def test_classes_have_names_of_their_own() -> None:
     """Classes inside a message are Kafka's and belong to it: only those of modules count."""
     places = defaultdict(list)
     for path in sorted(SOURCE.rglob("*.py")):
         module = path.relative_to(SOURCE).as_posix()
         for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            if isinstance(node, ast.ClassDef):
                 places[node.name].append(module)
     assert not {
         name: found for name, found in places.items() if len(found) > 1 and not twins(found)

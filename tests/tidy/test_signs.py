@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from tests.support.markdown import ROOT, pages
 
-from semel.broker.api import BETWEEN_BROKERS
 from semel.wire.messages import ADVERTISED
 
 SOURCE = ROOT / "src" / "semel"
@@ -57,9 +56,14 @@ def test_a_handler_says_who_may_and_which_versions(handler: Path) -> None:
     }
     assert not unsaid
     key = int(handler.stem[1:3])
-    spoken = (ADVERTISED | BETWEEN_BROKERS)[key]
+    spoken = ADVERTISED[key]
     said = _VERSIONS.search(words)
     assert said is not None
     first, last = int(said[1]), int(said[2] or said[1])
     assert last == spoken[-1]
     assert first == (3 if key == 0 else spoken[0])  # Produce 0-2 are told, and refused
+
+
+def test_every_folder_and_module_says_what_it_is() -> None:
+    modules = sorted(SOURCE.rglob("*.py"))
+    assert [path for path in modules if not ast.get_docstring(ast.parse(path.read_text()))] == []

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,16 @@ def test_the_pipeline_touches_every_public_name_and_option_of_spark() -> None:
 def test_every_error_is_caught_by_one_of_the_programs() -> None:
     caught = set().union(*map(_names, PROGRAMS))
     assert set(errors.__all__) <= caught
+
+
+@pytest.mark.parametrize(
+    "package", ["semel", "semel.client", "semel.client.blocking", "semel.spark"]
+)
+def test_a_notebook_is_told_what_is_public_before_it_is_used(package: str) -> None:
+    module = import_module(package)
+    assert set(module.__all__) <= set(dir(module))
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'Nothing'"):
+        module.Nothing  # noqa: B018
 
 
 @pytest.mark.parametrize("module", [semel, client, blocking])

@@ -75,7 +75,7 @@ class Routes(dict[int, Route]):
 class Dispatcher:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.routes = Routes(api.versions(broker.settings) | api.BETWEEN_BROKERS)
+        self.routes = Routes(api.versions(broker.settings))
         self._gathered: list[tuple[Context, Route, int, Message]] = []
 
     def receive(self, connection: Connection, frame: bytearray) -> Frame | None:

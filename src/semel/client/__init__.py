@@ -5,8 +5,9 @@ Names are loaded when first used: a producer does not pay for the admin client's
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from semel.lazy import lazy
 
 if TYPE_CHECKING:
     from semel.client.admin.admin import Admin as Admin
@@ -90,8 +91,4 @@ _PUBLIC = {
 __all__ = [*_PUBLIC]
 
 if not TYPE_CHECKING:  # a checker that saw it would believe in any name
-
-    def __getattr__(name: str) -> Any:
-        if name not in _PUBLIC:
-            raise AttributeError(f"module 'semel.client' has no attribute {name!r}")
-        return getattr(import_module(_PUBLIC[name]), name)
+    __getattr__, __dir__ = lazy(__name__, _PUBLIC)

@@ -20,8 +20,8 @@ class Limits(Protocol):
 class Host(Protocol):
     """What a connection needs of its listener. The frame that `receive` is given is its own for the
     length of the call; what shall last longer is copied, or holds a view of the frame. It returns
-    the answer (see `outbox.Frame`), or None if that is given to the connection by somebody, then or
-    later. `finish` follows when all frames read in one go were given, before anything is sent,
+    the answer (a `wire.frames.Frame`), or None if that is given to the connection by somebody, then
+    or later. `finish` follows when all frames read in one go were given, before anything is sent,
     unless there was but one and it was answered."""
 
     name: str

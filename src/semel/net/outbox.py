@@ -23,14 +23,6 @@ class OutgoingRegion(Protocol):
     def __bytes__(self) -> bytes: ...
 
 
-class OutgoingFrame(Protocol):
-    """Bytes of an answer and the regions to be spliced in, each at its place in the bytes."""
-
-    regions: list[tuple[int, OutgoingRegion]]
-
-    def __len__(self) -> int: ...
-
-
 class FileEnded(Exception):
     """A file is shorter than promised: the answer cannot be completed."""
 
@@ -43,7 +35,7 @@ class Outbox:
         self.size = 0
 
     def put(self, frame: Any) -> None:
-        """Cut the frame at its regions; small ones are read now and joined with the rest."""
+        """Cut a `wire.frames.Frame` at its regions; small ones are read now and joined."""
         regions = frame.regions
         if not regions:
             self._append(frame)

@@ -6,10 +6,9 @@ exceptions are in `semel.errors`, with all others.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from semel.extras import needs_extra
+from semel.lazy import lazy
 
 if TYPE_CHECKING:
     from semel.spark.pipeline import Pipeline as Pipeline
@@ -41,11 +40,4 @@ _PUBLIC = {
 __all__ = [*_PUBLIC]
 
 if not TYPE_CHECKING:  # a checker that saw it would believe in any name
-
-    def __getattr__(name: str) -> Any:
-        if name not in _PUBLIC:
-            raise AttributeError(f"module 'semel.spark' has no attribute {name!r}")
-        with needs_extra("spark", f"semel.spark.{name}"):
-            value = getattr(import_module(_PUBLIC[name]), name)
-        globals()[name] = value
-        return value
+    __getattr__, __dir__ = lazy(__name__, _PUBLIC, extra="spark")

@@ -1,0 +1,1 @@
+"""Bytes to objects and back, pure: messages, frames, record batches, compression, errors."""

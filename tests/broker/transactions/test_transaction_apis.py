@@ -5,7 +5,6 @@ import pytest
 from semel.core.placing import partition_of
 from semel.wire.errors import ErrorCode as E
 from semel.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
-from semel.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from semel.wire.messages.describe_transactions import DescribeTransactionsRequest
 from semel.wire.messages.find_coordinator import FindCoordinatorRequest
 from semel.wire.messages.list_transactions import ListTransactionsRequest
@@ -319,13 +318,6 @@ class TestSeeing:
         assert states[0].transaction_state == "Ongoing"
         assert states[0].transaction_timeout_ms == 60_000
         assert (states[0].topics[0].topic, states[0].topics[0].partitions) == ("t", [0])
-
-
-async def test_another_broker_gets_a_block_of_producer_ids_nobody_else_gets(ready):
-    blocks = [await ready.ask(AllocateProducerIdsRequest(broker_id=2), 0) for _ in range(2)]
-    assert [block.producer_id_len for block in blocks] == [1_000, 1_000]
-    assert blocks[1].producer_id_start == blocks[0].producer_id_start + 1_000
-    assert ready.producer_id < blocks[0].producer_id_start
 
 
 async def test_a_fenced_producer_hears_the_cause_from_its_coordinator_in_a_tag_of_ours(

@@ -78,6 +78,7 @@ class SimulatedBroker(Broker):
         self.store.catalog = self.catalog
         self.is_gone = False
         self.failures: list[BaseException] = []
+        self._dice = dice
         self._load_at_once_bytes = dice.choice((0, 1_000, 1 << 20))
         self.catalog.new_topic_id = lambda: UUID(int=dice.getrandbits(128))
 
@@ -145,8 +146,18 @@ class SimulatedBroker(Broker):
         for name in COORDINATORS:
             if (part := vars(self).get(name)) is not None:
                 self._silence(part)
-        self.catalog.close()
+        self._leave_catalog()
         return left
+
+    def _leave_catalog(self) -> None:
+        """What is being written to it may be on the disk or not; nobody hears of it."""
+        lane = self.catalog._lane
+        write, lane._under_way = lane._under_way, None
+        if write is not None:
+            if self._dice.random() < 0.5:
+                write.run()
+            write._is_done = True
+        self.catalog.close()
 
     def _silence(self, part: Any) -> None:
         """A dead broker's timers do not fire."""

@@ -244,6 +244,7 @@ class BrokerWorld:
     async def _start_broker(self, data: Path) -> None:
         self.broker = SimulatedBroker(data, self.store, self.dice)
         await self.broker.start()
+        self.broker.catalog.listeners.append(self.meddler)
         self.topics_changed()
 
     def _newcomer(self, transactional_id: str) -> None:

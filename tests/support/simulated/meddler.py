@@ -5,12 +5,19 @@ then. So every background task is sooner or later interrupted by every such requ
 """
 
 import random
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from tests.support.simulated.broker import Gone
+
+from semel.broker.catalog.catalog import Topic
+from semel.wire.errors import ErrorCode as E
 from semel.wire.messages.create_partitions import CreatePartitionsRequest
+from semel.wire.messages.create_topics import CreateTopicsRequest
 from semel.wire.messages.delete_records import DeleteRecordsRequest
 from semel.wire.messages.delete_topics import DeleteTopicsRequest
+from semel.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 
 if TYPE_CHECKING:
     from tests.support.simulated.broker_world import BrokerWorld
@@ -20,6 +27,7 @@ RECREATED = ("u", "v")
 COMPACTED = "k"
 CHURNED = (*RECREATED, COMPACTED)
 MOST_PARTITIONS = 6
+OF_A_TOPIC = 2
 WHILE_BUSY, WHILE_IDLE = 0.04, 0.002
 CONFIGS = {"file.delete.delay.ms": "500"}
 COMPACTED_CONFIGS = {
@@ -27,9 +35,14 @@ COMPACTED_CONFIGS = {
     "min.cleanable.dirty.ratio": "0.01",
     "delete.retention.ms": "1000",
 }
+TOO_LATE = frozenset(
+    {E.NONE, E.TOPIC_ALREADY_EXISTS, E.UNKNOWN_TOPIC_OR_PARTITION, E.INVALID_PARTITIONS}
+)
 
 
 class Meddler:
+    """Also a listener of the catalog: whoever reads or writes learns of new topics at once."""
+
     def __init__(self, world: "BrokerWorld") -> None:
         self.world = world
         self.dice = random.Random(f"{world.seed}/meddler")
@@ -62,12 +75,44 @@ class Meddler:
         topics: dict[str, Any] = self.world.broker.catalog.topics
         return topics
 
+    # What the catalog tells
+
+    def topic_created(self, topic: Topic) -> None:
+        self.world.topics_changed()
+        if topic.name in CHURNED:
+            self.world.writers[0].welcome(topic)
+
+    def partitions_added(self, topic: Topic, first: int) -> None:
+        self.world.topics_changed()
+
+    def topic_deleted(self, topic: Topic) -> None: ...
+
+    def topic_configured(self, topic: Topic) -> None: ...
+
+    # Acts: at once, or by a request that is carried out when the catalog's file has it
+
+    def _acts_at_once(self) -> bool:
+        """If so, whatever is being written is finished first."""
+        if self.dice.random() < 0.5:
+            return False
+        self.world.broker.catalog._lane.settle()
+        return True
+
     def create(self, name: str) -> None:
         configs = CONFIGS | (COMPACTED_CONFIGS if name == COMPACTED else {})
         count = self.dice.randint(1, MOST_PARTITIONS)
-        topic = self.world.broker.catalog.create_topic(name, count, configs)
-        self.world.topics_changed()
-        self.world.writers[0].welcome(topic)
+        if self._acts_at_once():
+            if name not in self._topics:
+                self.world.broker.catalog.create_topic(name, count, configs)
+            return
+        given = [
+            CreateTopicsRequest.CreatableTopicConfig(name=key, value=value)
+            for key, value in configs.items()
+        ]
+        topic = CreateTopicsRequest.CreatableTopic(
+            name=name, num_partitions=count, replication_factor=1, configs=given
+        )
+        self._ask(CreateTopicsRequest(topics=[topic]), 7)
 
     def _recreate(self) -> None:
         name = self.dice.choice(CHURNED)
@@ -81,9 +126,12 @@ class Meddler:
             self._delete_topic(name)
 
     def _delete_topic(self, name: str) -> None:
+        if self._acts_at_once():
+            if name in self._topics:
+                self.world.broker.catalog.delete_topic(name)
+            return
         state = DeleteTopicsRequest.DeleteTopicState(name=name)
-        answer = self.world.broker.ask_now(DeleteTopicsRequest(topics=[state]), 6)
-        assert answer.responses[0].error_code == 0, answer
+        self._ask(DeleteTopicsRequest(topics=[state]), 6)
 
     def _create(self) -> None:
         missing = [name for name in CHURNED if name not in self._topics]
@@ -96,18 +144,34 @@ class Meddler:
         if topic is None or topic.partition_count >= MOST_PARTITIONS:
             return
         count = self.dice.randint(topic.partition_count + 1, MOST_PARTITIONS)
+        if self._acts_at_once():
+            if self._topics.get(name) is topic and topic.partition_count < count:
+                self.world.broker.catalog.add_partitions(topic, count)
+            return
         asked = CreatePartitionsRequest.CreatePartitionsTopic(
             name=name, count=count, assignments=None
         )
-        answer = self.world.broker.ask_now(CreatePartitionsRequest(topics=[asked]), 3)
-        assert answer.results[0].error_code == 0, answer
-        self.world.topics_changed()
+        self._ask(CreatePartitionsRequest(topics=[asked]), 3)
+
+    def _ask(self, request: Any, version: int) -> None:
+        self.world.spawn(self._hear(request, version))
+
+    async def _hear(self, request: Any, version: int) -> None:
+        """Others may have been faster: they are told so, and nothing else."""
+        with suppress(Gone):
+            answer = await self.world.broker.ask(request, version)
+            results = [*getattr(answer, "topics", ()), *getattr(answer, "responses", ())]
+            for result in (*results, *getattr(answer, "results", ())):
+                assert result.error_code in TOO_LATE, answer
 
     def _configure(self) -> None:
-        topic = self._topics.get(self.dice.choice(CHURNED))
-        if topic is not None:
-            changed = {"compression.type": self.dice.choice(("producer", "gzip", "zstd"))}
-            self.world.broker.catalog.configure_topic(topic, {**topic.config.own, **changed})
+        changed = IncrementalAlterConfigsRequest.AlterableConfig(
+            name="compression.type", value=self.dice.choice(("producer", "gzip", "zstd"))
+        )
+        resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+            resource_type=OF_A_TOPIC, resource_name=self.dice.choice(CHURNED), configs=[changed]
+        )
+        self._ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
 
     def _delete_group(self) -> None:
         self.dice.choice(self.world.tourists).lose_group()

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from semel.broker.context import Context
 
 INIT_PRODUCER_ID = 22
-#: Answered, but told to nobody: what only brokers send.
-BETWEEN_BROKERS = {67: range(0, 1)}
 
 #: What `handle` returns: a response, one that comes later, or none. The request that it is given,
 #: and the response, are those of its API; only its own signature can say so.

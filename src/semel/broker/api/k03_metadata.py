@@ -2,7 +2,8 @@
 
 Who may:   DESCRIBE on each Topic (others are left out, or refused if asked for by name); CREATE
            on the Cluster or the Topic to have a topic made by asking for it.
-Answers:   at once, also for a topic made just now.
+Answers:   at once; where topics are made by asking for them, when these are durable, all by one
+           write.
 Versions:  0 an empty list means all topics, 1 null does, 4 the client may forbid creation, 8
            authorized operations, 10 topic ids, 12 asking by id, 13 an error for the whole.
 Not here:  the rules for making topics (broker/catalog/topics).
@@ -10,12 +11,17 @@ Not here:  the rules for making topics (broker/catalog/topics).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+
 from semel.broker.catalog.catalog import Topic
-from semel.broker.catalog.internal_topics import INTERNAL_TOPICS
-from semel.broker.catalog.topics import check_name, check_new_name
+from semel.broker.catalog.draft import CatalogDraft
+from semel.broker.catalog.internal_topics import INTERNAL_TOPICS, internal_topic
+from semel.broker.catalog.topics import change_keys, check_name, check_new_name
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
 from semel.broker.operations import allowed, allowed_on_cluster
+from semel.broker.replies import InTurn
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.metadata import MetadataRequest, MetadataResponse
@@ -25,9 +31,29 @@ API_KEY = 3
 VERSIONS = ADVERTISED[API_KEY]
 
 Answer = MetadataResponse.MetadataResponseTopic
+Refused = dict[str, ErrorCode]
+"""By name, of topics that could not be made."""
 
 
-def handle(ctx: Context, request: MetadataRequest, version: int) -> MetadataResponse:
+def handle(
+    ctx: Context, request: MetadataRequest, version: int
+) -> MetadataResponse | InTurn[MetadataResponse]:
+    unknown = _unknown(ctx, request)
+    if not unknown:
+        return _respond(ctx, request, version, {})
+    return _create_first(ctx, request, version, unknown)
+
+
+async def _create_first(
+    ctx: Context, request: MetadataRequest, version: int, names: list[str]
+) -> MetadataResponse:
+    refused = await ctx.catalog.change(partial(_create, ctx, names), change_keys(names))
+    return _respond(ctx, request, version, refused)
+
+
+def _respond(
+    ctx: Context, request: MetadataRequest, version: int, refused: Refused
+) -> MetadataResponse:
     catalog = ctx.catalog
     host, port = ctx.broker.advertised(ctx.connection)
     rack = ctx.settings["broker.rack"]
@@ -38,14 +64,14 @@ def handle(ctx: Context, request: MetadataRequest, version: int) -> MetadataResp
         brokers=[broker],
         cluster_id=catalog.cluster_id,
         controller_id=catalog.node_id,
-        topics=_topics(ctx, request, version),
+        topics=_topics(ctx, request, version, refused),
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = allowed_on_cluster(ctx)
     return response
 
 
-def _topics(ctx: Context, request: MetadataRequest, version: int) -> list[Answer]:
+def _topics(ctx: Context, request: MetadataRequest, version: int, refused: Refused) -> list[Answer]:
     if request.topics is None or (version == 0 and not request.topics):
         found = [
             _answer(ctx, topic)
@@ -53,7 +79,7 @@ def _topics(ctx: Context, request: MetadataRequest, version: int) -> list[Answer
             if ctx.may("DESCRIBE", "TOPIC", topic.name)
         ]
     else:
-        found = [_asked_for(ctx, request, topic) for topic in request.topics]
+        found = [_asked_for(ctx, topic, refused) for topic in request.topics]
     if request.include_topic_authorized_operations:
         for answer in found:
             if not answer.error_code and answer.name is not None:
@@ -62,7 +88,7 @@ def _topics(ctx: Context, request: MetadataRequest, version: int) -> list[Answer
 
 
 def _asked_for(
-    ctx: Context, request: MetadataRequest, asked: MetadataRequest.MetadataRequestTopic
+    ctx: Context, asked: MetadataRequest.MetadataRequestTopic, refused: Refused
 ) -> Answer:
     if asked.name is None:
         return _asked_by_id(ctx, asked)
@@ -71,13 +97,13 @@ def _asked_for(
     topic = ctx.catalog.topics.get(asked.name)
     if topic is not None:
         return _answer(ctx, topic)
+    if asked.name in refused:
+        return _refused(asked.name, refused[asked.name])
     try:
         check_name(asked.name)
-        if not request.allow_auto_topic_creation or not ctx.settings["auto.create.topics.enable"]:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return _answer(ctx, _create(ctx, asked.name))
     except ApiError as problem:
         return _refused(asked.name, problem.code)
+    return _refused(asked.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def _asked_by_id(ctx: Context, asked: MetadataRequest.MetadataRequestTopic) -> Answer:
@@ -90,13 +116,43 @@ def _asked_by_id(ctx: Context, asked: MetadataRequest.MetadataRequestTopic) -> A
     return _answer(ctx, topic)
 
 
-def _create(ctx: Context, name: str) -> Topic:
+def _unknown(ctx: Context, request: MetadataRequest) -> list[str]:
+    """Names of topics that are not there, and may be made by asking for them."""
+    topics = ctx.catalog.topics
+    names = [
+        asked.name
+        for asked in request.topics or ()
+        if asked.name is not None and asked.name not in topics
+    ]
+    if not names or not request.allow_auto_topic_creation:
+        return []
+    if not ctx.settings["auto.create.topics.enable"]:
+        return []
+    return [name for name in dict.fromkeys(names) if ctx.may("DESCRIBE", "TOPIC", name)]
+
+
+def _create(ctx: Context, names: list[str], draft: CatalogDraft) -> Refused:
+    """CatalogDraft those that may be made; why the others may not."""
+    refused: Refused = {}
+    wanted: list[tuple[str, int, Mapping[str, str]]] = []
+    for name in names:
+        try:
+            if name not in ctx.catalog.topics:  # somebody else may have been first
+                wanted.append(_new_topic(ctx, name))
+        except ApiError as problem:
+            refused[name] = problem.code
+    draft.create_topics(wanted)
+    return refused
+
+
+def _new_topic(ctx: Context, name: str) -> tuple[str, int, Mapping[str, str]]:
+    check_name(name)
     if not ctx.may("CREATE", "CLUSTER", CLUSTER_NAME) and not ctx.may("CREATE", "TOPIC", name):
         raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     check_new_name(ctx.catalog, name)
     if name in INTERNAL_TOPICS:
-        return ctx.catalog.ensure_internal_topic(name)
-    return ctx.catalog.create_topic(name, ctx.settings["num.partitions"])
+        return name, *internal_topic(ctx.settings, name)
+    return name, ctx.settings["num.partitions"], {}
 
 
 def _refused(name: str, code: ErrorCode) -> Answer:

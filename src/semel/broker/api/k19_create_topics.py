@@ -10,8 +10,16 @@ Not here:  the rules (broker/catalog/topics).
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
+from uuid import UUID
 
-from semel.broker.catalog.topics import check_configs, check_new_name, partition_count
+from semel.broker.catalog.draft import CatalogDraft
+from semel.broker.catalog.topics import (
+    change_keys,
+    check_configs,
+    check_new_name,
+    partition_count,
+)
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
 from semel.broker.settings.resources import ConfigEntry, topic_entries
@@ -27,7 +35,14 @@ Result = CreateTopicsResponse.CreatableTopicResult
 Plan = tuple[str, int, dict[str, str]]
 
 
-def handle(ctx: Context, request: CreateTopicsRequest, version: int) -> CreateTopicsResponse:
+async def handle(ctx: Context, request: CreateTopicsRequest, version: int) -> CreateTopicsResponse:
+    keys = change_keys(topic.name for topic in request.topics)
+    return await ctx.catalog.change(partial(_decide, ctx, request), keys)
+
+
+def _decide(
+    ctx: Context, request: CreateTopicsRequest, draft: CatalogDraft
+) -> CreateTopicsResponse:
     times = Counter(topic.name for topic in request.topics)
     results: dict[str, Result] = {}
     plans: list[Plan] = []
@@ -41,9 +56,9 @@ def handle(ctx: Context, request: CreateTopicsRequest, version: int) -> CreateTo
         else:
             plans.append(plan)
             results[topic.name] = _result(ctx, plan)
-    if not request.validate_only and plans:
-        for made in ctx.catalog.create_topics(plans):
-            results[made.name].topic_id = made.id
+    if not request.validate_only:
+        for name, id in draft.create_topics(plans).items():
+            results[name].topic_id = UUID(id)
     return CreateTopicsResponse(topics=list(results.values()))
 
 

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
+from functools import partial
 
 from semel.broker.catalog.catalog import Topic
+from semel.broker.catalog.draft import CatalogDraft
+from semel.broker.catalog.topics import change_keys
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
 from semel.wire.errors import ErrorCode
@@ -26,15 +29,22 @@ Asked = DeleteTopicsRequest.DeleteTopicState
 Result = DeleteTopicsResponse.DeletableTopicResult
 
 
-def handle(ctx: Context, request: DeleteTopicsRequest, version: int) -> DeleteTopicsResponse:
+async def handle(ctx: Context, request: DeleteTopicsRequest, version: int) -> DeleteTopicsResponse:
     if not ctx.settings["delete.topic.enable"]:
         # The code for it came with version 3.
         disabled = ErrorCode.TOPIC_DELETION_DISABLED if version >= 3 else ErrorCode.INVALID_REQUEST
         raise ApiError(disabled, "Topic deletion is disabled.")
     asked = request.topics if version >= 6 else [Asked(name=name) for name in request.topic_names]
+    found = (_find(ctx, topic) for topic in asked)
+    keys = change_keys(topic.name for topic in found if topic is not None)
+    return await ctx.catalog.change(partial(_decide, ctx, asked), keys)
+
+
+def _decide(ctx: Context, asked: list[Asked], draft: CatalogDraft) -> DeleteTopicsResponse:
     times = Counter(_key(topic) for topic in asked)
+    deleted: set[Topic] = set()
     return DeleteTopicsResponse(
-        responses=[_delete(ctx, topic, times[_key(topic)]) for topic in asked]
+        responses=[_delete(ctx, topic, times[_key(topic)], draft, deleted) for topic in asked]
     )
 
 
@@ -42,17 +52,22 @@ def _key(asked: Asked) -> Hashable:
     return asked.name, asked.topic_id
 
 
-def _delete(ctx: Context, asked: Asked, times: int) -> Result:
+def _delete(
+    ctx: Context, asked: Asked, times: int, draft: CatalogDraft, deleted: set[Topic]
+) -> Result:
     result = Result(name=asked.name, topic_id=asked.topic_id)
     try:
         _check(asked, times)
         topic = _find(ctx, asked)
+        if topic in deleted:  # by its name, and now by its id
+            topic = None
         if topic is not None and ctx.may("DESCRIBE", "TOPIC", topic.name):
             result.name, result.topic_id = topic.name, topic.id
         _authorize(ctx, asked, topic)
         if topic is None:
             raise ApiError(_unknown(asked))
-        ctx.catalog.delete_topic(topic.name)
+        draft.delete_topic(topic)
+        deleted.add(topic)
     except ApiError as problem:
         result.error_code, result.error_message = problem.code, problem.message
     return result

@@ -8,9 +8,11 @@ Versions:  2 flexible, 3 may be throttled.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 from semel.broker.catalog.catalog import Topic
-from semel.broker.catalog.topics import MOST_PARTITIONS, check_replicas
+from semel.broker.catalog.draft import CatalogDraft
+from semel.broker.catalog.topics import MOST_PARTITIONS, change_keys, check_replicas
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
 from semel.wire.errors import ErrorCode
@@ -27,8 +29,15 @@ Asked = CreatePartitionsRequest.CreatePartitionsTopic
 Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
-def handle(
+async def handle(
     ctx: Context, request: CreatePartitionsRequest, version: int
+) -> CreatePartitionsResponse:
+    keys = change_keys(topic.name for topic in request.topics)
+    return await ctx.catalog.change(partial(_decide, ctx, request), keys)
+
+
+def _decide(
+    ctx: Context, request: CreatePartitionsRequest, draft: CatalogDraft
 ) -> CreatePartitionsResponse:
     times = Counter(topic.name for topic in request.topics)
     results = {}
@@ -37,7 +46,7 @@ def handle(
         try:
             topic = _checked(ctx, asked, times[asked.name])
             if not request.validate_only:
-                ctx.catalog.add_partitions(topic, asked.count)
+                draft.add_partitions(topic, asked.count)
         except ApiError as problem:
             result.error_code, result.error_message = problem.code, problem.message
     return CreatePartitionsResponse(results=list(results.values()))

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import IntEnum
+from functools import partial
 
+from semel.broker.catalog.draft import CatalogDraft
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
 from semel.broker.settings.definitions import Setting, SettingType
-from semel.broker.settings.resources import Resource, ResourceType
+from semel.broker.settings.resources import Resource, ResourceType, alter_each
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.incremental_alter_configs import (
@@ -38,26 +40,22 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-def handle(
+async def handle(
     ctx: Context, request: IncrementalAlterConfigsRequest, version: int
 ) -> IncrementalAlterConfigsResponse:
-    times = Counter((asked.resource_type, asked.resource_name) for asked in request.resources)
-    results = {}
-    for asked in request.resources:
-        key = asked.resource_type, asked.resource_name
-        result = results[key] = Result(
-            resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None
-        )
-        try:
-            if times[key] > 1:
-                raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            _alter(ctx, asked, request.validate_only)
-        except ApiError as problem:
-            result.error_code, result.error_message = problem.code, problem.message
-    return IncrementalAlterConfigsResponse(responses=list(results.values()))
+    return await ctx.catalog.change(partial(_decide, ctx, request))
 
 
-def _alter(ctx: Context, asked: Asked, validate_only: bool) -> None:
+def _decide(
+    ctx: Context, request: IncrementalAlterConfigsRequest, draft: CatalogDraft
+) -> IncrementalAlterConfigsResponse:
+    def alter(asked: Asked) -> None:
+        _alter(ctx, asked, None if request.validate_only else draft)
+
+    return IncrementalAlterConfigsResponse(responses=alter_each(request.resources, Result, alter))
+
+
+def _alter(ctx: Context, asked: Asked, draft: CatalogDraft | None) -> None:
     resource = Resource(ctx, asked.resource_type, asked.resource_name)
     resource.authorize("ALTER_CONFIGS")
     resource.check_exists()
@@ -68,7 +66,7 @@ def _alter(ctx: Context, asked: Asked, validate_only: bool) -> None:
     for change in asked.configs:
         setting = resource.table.get(change.name)
         _apply(configs, change, setting, present.get(change.name), resource.type)
-    resource.replace(configs, validate_only)
+    resource.replace(configs, draft)
 
 
 def _check_changes(changes: list[Change]) -> None:

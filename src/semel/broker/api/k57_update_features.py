@@ -7,6 +7,9 @@ Versions:  1 upgrade types and validate_only, 2 one error for all in place of on
 
 from __future__ import annotations
 
+from functools import partial
+
+from semel.broker.catalog.draft import CatalogDraft
 from semel.broker.catalog.features import SAFE_DOWNGRADE, UPGRADE, check_update
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
@@ -21,13 +24,21 @@ Update = UpdateFeaturesRequest.FeatureUpdateKey
 Result = UpdateFeaturesResponse.UpdatableFeatureResult
 
 
-def handle(ctx: Context, request: UpdateFeaturesRequest, version: int) -> UpdateFeaturesResponse:
+async def handle(
+    ctx: Context, request: UpdateFeaturesRequest, version: int
+) -> UpdateFeaturesResponse:
     if not ctx.may("ALTER", "CLUSTER", CLUSTER_NAME):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    return await ctx.catalog.change(partial(_decide, ctx, request, version))
+
+
+def _decide(
+    ctx: Context, request: UpdateFeaturesRequest, version: int, draft: CatalogDraft
+) -> UpdateFeaturesResponse:
     results = [_check(ctx, update, version) for update in request.feature_updates]
     failed = next((result for result in results if result.error_code), None)
     if failed is None and not request.validate_only:
-        ctx.catalog.set_features(
+        draft.set_features(
             {update.feature: update.max_version_level for update in request.feature_updates}
         )
     response = UpdateFeaturesResponse(error_message=None, results=results if version < 2 else [])

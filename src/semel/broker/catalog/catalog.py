@@ -2,22 +2,27 @@
 
 The catalog is a small state machine over a journal of its own (`metadata.log`): a change becomes
 records, the records go to disk, and only `_apply` changes state, so that a restart replays to the
-same state. Every method that changes something returns after its records are on the device. The
-file is rewritten from the present state when it has grown to several times what that state needs.
+same state. Nothing is applied, told or answered before its records are on the device. Requests go
+through `change`, which writes off the loop (`lane`); the methods that change something at once are
+for those that cannot wait, such as a coordinator that needs its topic. The file is rewritten from
+the present state when it has grown to several times what that state needs.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
+from semel.broker.catalog.draft import TOPIC, CatalogDraft
 from semel.broker.catalog.features import ELIGIBLE_LEADER_REPLICAS
 from semel.broker.catalog.internal_topics import INTERNAL_TOPICS, internal_topic
 from semel.broker.catalog.journal import DamagedJournal, Journal, Record
+from semel.broker.catalog.lane import Lane
 from semel.broker.settings.definitions import BadSetting
 from semel.broker.settings.settings import Settings, TopicConfig
 from semel.core.access.rule_book import RuleBook
@@ -26,7 +31,6 @@ from semel.core.access.rules import Rule
 log = logging.getLogger("semel.catalog")
 
 FILE_NAME = "metadata.log"
-PRODUCER_ID_BLOCK = 1000  # as Kafka's ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE
 #: Below this the journal is never rewritten: replaying a megabyte takes milliseconds.
 SMALLEST_REWRITE = 1 << 20
 #: Finalized features of a new cluster; metadata.version 30 is Kafka 4.3's (4.3-IV0).
@@ -39,11 +43,16 @@ FEATURES = {
 #: The setting that stands at the cluster's level while that first feature is on.
 CLUSTER_LEVEL = "min.insync.replicas"
 
-BROKER, TOPIC, GROUP = "broker", "topic", "group"
+BROKER, GROUP = "broker", "group"
 
 
 #: What a record that this version does not understand raises when it is applied.
 _UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, AssertionError)
+
+
+#: What listeners are told of a record: their methods, and what these are given.
+Events = list[tuple[Any, ...]] | None
+T = TypeVar("T")
 
 
 class Topic:
@@ -100,6 +109,8 @@ class Catalog:
         self.new_topic_id = new_topic_id
         self._owner = self.node_id
         self._journal = Journal(directory / FILE_NAME)
+        self._lane = Lane(self)
+        self._alike: dict[str, list[str]] = {}
         self._rewritten_size = 0
 
     def open(self) -> None:
@@ -110,15 +121,16 @@ class Catalog:
         self._replay(records)
         self._rewritten_size = self._journal.size
         if not self.cluster_id:
-            self._write(*_new_cluster(self.node_id), *self._raise_to_cluster_level())
+            self.write_now([*_new_cluster(self.node_id), *self.raise_to_cluster_level()])
         if self._owner != self.node_id:
             raise BadSetting(
                 f"Invalid value {self.node_id} for configuration node.id: "
                 f"this data directory belongs to node {self._owner}"
             )
-        self._write({"is": "start", "broker_epoch": self.broker_epoch + 1})
+        self.write_now([{"is": "start", "broker_epoch": self.broker_epoch + 1}])
 
     def close(self) -> None:
+        self._lane.close()
         self._journal.close()
 
     def _replay(self, records: list[Record]) -> None:
@@ -132,7 +144,17 @@ class Catalog:
                     "from a backup."
                 ) from problem
 
-    # Topics
+    # Changing
+
+    def change(
+        self, decide: Callable[[CatalogDraft], T], keys: Iterable[str] | None = None
+    ) -> asyncio.Future[T]:
+        """Have a change decided and written off the loop, together with others: see `lane`."""
+        return self._lane.change(decide, keys)
+
+    def change_now(self, decide: Callable[[CatalogDraft], T]) -> T:
+        """The same at once, for those that cannot wait; the loop stands still meanwhile."""
+        return self._lane.change_now(decide)
 
     def create_topic(
         self, name: str, partitions: int, configs: Mapping[str, str] | None = None
@@ -142,100 +164,64 @@ class Catalog:
 
     def create_topics(self, wanted: Iterable[tuple[str, int, Mapping[str, str]]]) -> list[Topic]:
         """Make several topics with one write to the device."""
-        records: list[Record] = [
-            {
-                "is": "topic",
-                "name": name,
-                "id": str(self.new_topic_id()),
-                "leader_epochs": [0] * partitions,
-                "configs": dict(configs),
-            }
-            for name, partitions, configs in wanted
-        ]
-        self._write(*records)
-        topics = [self.topics[record["name"]] for record in records]
-        for topic in topics:
-            for listener in self.listeners:
-                listener.topic_created(topic)
-        return topics
+        names = self.change_now(lambda draft: draft.create_topics(wanted))
+        return [self.topics[name] for name in names]
 
     def ensure_topic(
         self, name: str, partitions: int, configs: Mapping[str, str] | None = None
     ) -> Topic:
         """The topic of that name, made now if it is not there."""
+        self._lane.settle()  # it may be on its way
         return self.topics.get(name) or self.create_topic(name, partitions, configs)
 
     def ensure_internal_topic(self, name: str) -> Topic:
         return self.ensure_topic(name, *internal_topic(self.settings, name))
 
     def add_partitions(self, topic: Topic, count: int) -> None:
-        """Grow to `count` partitions in all."""
-        first = topic.partition_count
-        self._write({"is": "partitions", "topic": str(topic.id), "count": count})
-        for listener in self.listeners:
-            listener.partitions_added(topic, first)
+        self.change_now(lambda draft: draft.add_partitions(topic, count))
 
     def delete_topic(self, name: str) -> Topic:
         topic = self.topics[name]
-        self._write({"is": "deleted topic", "topic": str(topic.id)})
-        for listener in self.listeners:
-            listener.topic_deleted(topic)
+        self.change_now(lambda draft: draft.delete_topic(topic))
         return topic
 
     def bump_leader_epoch(self, topic: Topic, partition: int) -> int:
         epoch = topic.leader_epochs[partition] + 1
         record = {"is": "leader epoch", "topic": str(topic.id), "partition": partition}
-        self._write(record | {"epoch": epoch})
+        self.change_now(lambda draft: draft.add(record | {"epoch": epoch}))
         return epoch
 
-    # Configs
-
     def configure_topic(self, topic: Topic, configs: Mapping[str, str]) -> None:
-        """Put `configs` in place of the topic's own settings."""
-        self._write({"is": "configs", "type": TOPIC, "name": topic.name, "configs": dict(configs)})
-        for listener in self.listeners:
-            listener.topic_configured(topic)
+        self.change_now(lambda draft: draft.configure_topic(topic, configs))
 
     def configure(self, kind: str, name: str, configs: Mapping[str, str]) -> None:
-        """Put `configs` in place of the dynamic settings of a broker ("" for all) or a group."""
-        self._write({"is": "configs", "type": kind, "name": name, "configs": dict(configs)})
-        if kind == BROKER:
-            for topic in self.topics.values():
-                for listener in self.listeners:
-                    listener.topic_configured(topic)
-
-    # Access rules
+        self.change_now(lambda draft: draft.configure(kind, name, configs))
 
     def change_rules(self, added: Iterable[Rule] = (), removed: Iterable[Rule] = ()) -> None:
-        """Add rules that are not there, and remove some that are: all or none."""
+        """Add access rules that are not there, and remove some that are: all or none."""
         records: list[Record] = [{"is": "rule", **rule._asdict()} for rule in added]
         records += ({"is": "removed rule", **rule._asdict()} for rule in removed)
         if records:
-            self._write(*records)
-
-    # The rest
+            self.change_now(lambda draft: draft.records.extend(records))
 
     def allocate_producer_ids(self) -> range:
-        """The next thousand producer ids, never handed out before, also across a crash."""
-        first = self.next_producer_id
-        self._write({"is": "producer ids", "next": first + PRODUCER_ID_BLOCK})
-        return range(first, first + PRODUCER_ID_BLOCK)
+        return self.change_now(lambda draft: draft.allocate_producer_ids())
 
     def set_features(self, levels: Mapping[str, int]) -> None:
-        """Finalize feature levels; level 0 forgets the feature."""
-        records: list[Record] = [
-            {"is": "feature", "name": name, "level": level} for name, level in levels.items()
-        ]
-        if levels.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0 and not self.has_cluster_level:
-            records += self._raise_to_cluster_level()
-        self._write(*records)
+        self.change_now(lambda draft: draft.set_features(levels))
+
+    # Asking
+
+    def like(self, name: str) -> str | None:
+        """A topic whose name differs at most in dots for underscores."""
+        return next(iter(self._alike.get(name.replace(".", "_"), ())), None)
 
     @property
     def has_cluster_level(self) -> bool:
         """Whether CLUSTER_LEVEL is set for the whole cluster, and only there."""
         return ELIGIBLE_LEADER_REPLICAS in self.features
 
-    def _raise_to_cluster_level(self) -> Iterator[Record]:
+    def raise_to_cluster_level(self) -> Iterator[Record]:
         """What makes that so (ConfigurationControlManager.maybeGenerateElrSafetyRecords)."""
         value = str(self.settings[CLUSTER_LEVEL])
         everywhere = {CLUSTER_LEVEL: value} | self.configs.get((BROKER, ""), {})
@@ -247,17 +233,42 @@ class Catalog:
 
     # Records in, records out
 
-    def _write(self, *records: Record) -> None:
-        self._journal.append(records)
-        for record in records:
-            self._apply(record)
-        if self._journal.size > max(SMALLEST_REWRITE, 4 * self._rewritten_size):
-            self._journal.replace(self._snapshot())
-            self._rewritten_size = self._journal.size
+    def write_now(self, records: Sequence[Record]) -> None:
+        """Append, apply and tell, on the loop."""
+        self.append(records)
+        self.written(records)
+        if self.wants_rewriting:
+            self.rewrite(self.snapshot())
 
-    def _apply(self, record: Record) -> None:
-        _APPLIERS[record["is"]](self, record)
+    def append(self, records: Sequence[Record]) -> None:
+        """Called by the lane's thread, or while that has nothing to do."""
+        self._journal.append(records)
+
+    def written(self, records: Sequence[Record]) -> None:
+        """They are durable: change state, then tell whoever listens."""
+        told = [event for record in records for event in self._apply(record) or ()]
+        for name, *facts in told:
+            for listener in self.listeners:
+                getattr(listener, name)(*facts)
+
+    @property
+    def wants_rewriting(self) -> bool:
+        return self._journal.size > max(SMALLEST_REWRITE, 4 * self._rewritten_size)
+
+    def rewrite(self, records: Iterable[Record]) -> None:
+        """All is durable already: where the disk refuses, the file stays long until it has grown
+        as much again."""
+        try:
+            self._journal.replace(records)
+        except OSError as problem:
+            log.error("cannot rewrite the journal", extra={"reason": problem.strerror})
+        self._rewritten_size = self._journal.size
+
+    def _apply(self, record: Record) -> Events:
+        """Change state by a record; what listeners are to be told of it."""
+        events = _APPLIERS[record["is"]](self, record)
         self.offset += 1
+        return events
 
     def _apply_cluster(self, record: Record) -> None:
         self.cluster_id = record["id"]
@@ -272,38 +283,48 @@ class Catalog:
     def _apply_broker_epoch(self, record: Record) -> None:
         self.broker_epoch = record["broker_epoch"]
 
-    def _apply_topic(self, record: Record) -> None:
+    def _apply_topic(self, record: Record) -> Events:
         config = TopicConfig(self.settings, record["configs"])
         topic_id = uuid.UUID(record["id"])
         topic = Topic(record["name"], topic_id, list(record["leader_epochs"]), config)
         assert topic.name not in self.topics, topic.name
         self.topics[topic.name] = topic
         self.topics_by_id[topic.id] = topic
+        self._alike.setdefault(topic.name.replace(".", "_"), []).append(topic.name)
+        return [("topic_created", topic)]
 
-    def _apply_partitions(self, record: Record) -> None:
+    def _apply_partitions(self, record: Record) -> Events:
         topic = self.topics_by_id[uuid.UUID(record["topic"])]
-        added = record["count"] - topic.partition_count
-        assert added > 0, record
-        topic.leader_epochs.extend([0] * added)
+        first = topic.partition_count
+        assert record["count"] > first, record
+        topic.leader_epochs.extend([0] * (record["count"] - first))
+        return [("partitions_added", topic, first)]
 
-    def _apply_deleted_topic(self, record: Record) -> None:
+    def _apply_deleted_topic(self, record: Record) -> Events:
         topic = self.topics_by_id.pop(uuid.UUID(record["topic"]))
         del self.topics[topic.name]
+        alike = self._alike[topic.name.replace(".", "_")]
+        alike.remove(topic.name)
+        if not alike:
+            del self._alike[topic.name.replace(".", "_")]
+        return [("topic_deleted", topic)]
 
     def _apply_leader_epoch(self, record: Record) -> None:
         topic = self.topics_by_id[uuid.UUID(record["topic"])]
         topic.leader_epochs[record["partition"]] = record["epoch"]
 
-    def _apply_configs(self, record: Record) -> None:
+    def _apply_configs(self, record: Record) -> Events:
         kind, name, configs = record["type"], record["name"], record["configs"]
         if kind == TOPIC:
             self.topics[name].config.change(configs)
-            return
+            return [("topic_configured", self.topics[name])]
         self.configs[kind, name] = configs
         if not configs:
             del self.configs[kind, name]
-        if kind == BROKER:
-            self._apply_broker_settings()
+        if kind != BROKER:
+            return None
+        self._apply_broker_settings()
+        return [("topic_configured", topic) for topic in self.topics.values()]
 
     def _apply_broker_settings(self) -> None:
         default = self.configs.get((BROKER, ""), {})
@@ -330,8 +351,11 @@ class Catalog:
     def _apply_offset(self, record: Record) -> None:
         self.offset = record["offset"] - 1  # `_apply` counts this one
 
-    def _snapshot(self) -> Iterator[Record]:
+    def snapshot(self) -> list[Record]:
         """Records that rebuild the present state and no more."""
+        return list(self._snapshot())
+
+    def _snapshot(self) -> Iterator[Record]:
         yield {"is": "cluster", "id": self.cluster_id, "node_id": self.node_id}
         for name, level in self.features.items():
             yield {"is": "feature", "name": name, "level": level}
@@ -345,7 +369,7 @@ class Catalog:
                 "is": "topic",
                 "name": topic.name,
                 "id": str(topic.id),
-                "leader_epochs": topic.leader_epochs,
+                "leader_epochs": list(topic.leader_epochs),  # a thread packs it later
                 "configs": topic.config.own,
             }
         for rule in self.rules:
@@ -353,7 +377,7 @@ class Catalog:
         yield {"is": "offset", "offset": self.offset}
 
 
-_APPLIERS: dict[str, Callable[[Catalog, Record], None]] = {
+_APPLIERS: dict[str, Callable[[Catalog, Record], Events]] = {
     "cluster": Catalog._apply_cluster,
     "start": Catalog._apply_start,
     "broker epoch": Catalog._apply_broker_epoch,

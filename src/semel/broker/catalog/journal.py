@@ -69,12 +69,16 @@ class Journal:
         beside = self.path.with_suffix(".new")
         content = packed(records)
         file = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
-        _write_all(file, content)
-        os.fsync(file)
-        os.rename(beside, self.path)
-        sync_directory(self.path.parent)
+        try:
+            _write_all(file, content)
+            os.fsync(file)
+            os.rename(beside, self.path)
+        except OSError:
+            os.close(file)
+            raise
         os.close(self._file)
         self._file, self.size = file, len(content)
+        sync_directory(self.path.parent)
 
     def close(self) -> None:
         if self._file >= 0:

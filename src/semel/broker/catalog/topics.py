@@ -7,7 +7,7 @@ replica.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from semel.broker.catalog.catalog import Catalog
@@ -64,13 +64,17 @@ def check_new_name(catalog: Catalog, name: str) -> None:
 
 def _check_no_collision(catalog: Catalog, name: str) -> None:
     """Metric names turn dots into underscores, so two names that differ only there collide."""
-    alike = name.replace(".", "_")
-    for other in catalog.topics:
-        if len(other) == len(name) and other.replace(".", "_") == alike:
-            raise ApiError(
-                ErrorCode.INVALID_TOPIC_EXCEPTION,
-                f"Topic '{name}' collides with existing topic: {other}",
-            )
+    other = catalog.like(name)
+    if other is not None:
+        raise ApiError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"Topic '{name}' collides with existing topic: {other}",
+        )
+
+
+def change_keys(names: Iterable[str | None]) -> set[str]:
+    """What changes of these topics touch: also the names that theirs would collide with."""
+    return {name.replace(".", "_") for name in names if name is not None}
 
 
 def partition_count(

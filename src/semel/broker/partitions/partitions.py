@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from semel.broker.catalog.catalog import Topic
+from semel.broker.catalog.draft import CatalogDraft
 from semel.broker.partitions.fetch_sessions import FetchSessions
 from semel.broker.partitions.housekeeping import Housekeeping
 from semel.broker.partitions.log_settings import log_config
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("semel.partitions")
 
-MADE_AT_ONCE = 100
+#: Partitions that are made in one turn of the loop; further ones come one by one.
+MADE_AT_ONCE = 20
 UNMADE: Any = None
 
 
@@ -40,8 +43,8 @@ class UnavailableLog(MemoryLog):
 
 
 class PartitionsToMake(list[Partition]):
-    """The partitions of a large new topic: each is made when first asked for. Its files take about
-    a millisecond, so that thousands made at once would hold up everybody."""
+    """The partitions of a large new topic, or of one of many: each is made when first asked for.
+    Its files take about a millisecond, so that thousands made at once would hold up everybody."""
 
     def __init__(
         self, known: list[Partition], count: int, make: Callable[[int], Partition]
@@ -73,8 +76,12 @@ class Partitions:
         self.store = self.new_store()
         self.opener = Opener()
         self.sessions = FetchSessions(broker.settings["max.incremental.fetch.session.cache.slots"])
-        self.producer_ids = ProducerIds(broker.catalog.allocate_producer_ids)
+        self.producer_ids = ProducerIds(
+            broker.catalog.allocate_producer_ids, self._order_producer_ids
+        )
         self.made_at_once = MADE_AT_ONCE
+        self._made_in_turn = 0
+        self._to_make: deque[tuple[Topic, PartitionsToMake]] = deque()
         self._by_topic: dict[str, list[Partition]] = {}
         self._woken: set[Partition] = set()
         self.housekeeping = Housekeeping(self)
@@ -141,10 +148,18 @@ class Partitions:
         make = partial(self._make, topic)
         rest = PartitionsToMake(self._by_topic[topic.name], topic.partition_count, make)
         self._by_topic[topic.name] = rest
-        if topic.partition_count - first <= self.made_at_once:
+        if not self._made_in_turn:
+            self.broker.loop.call_soon(self._turn_ended)
+        self._made_in_turn += topic.partition_count - first
+        if self._made_in_turn <= self.made_at_once:
             self._by_topic[topic.name] = list(rest)
-        else:
-            self.broker.spawn(self._make_gently(topic, rest))
+            return
+        if not self._to_make:
+            self.broker.spawn(self._make_gently())
+        self._to_make.append((topic, rest))
+
+    def _turn_ended(self) -> None:
+        self._made_in_turn = 0
 
     def topic_deleted(self, topic: Topic) -> None:
         for partition in _made(self._by_topic.pop(topic.name)):
@@ -169,15 +184,18 @@ class Partitions:
             unavailable.fail(problem)
             return make(log=unavailable)
 
-    async def _make_gently(self, topic: Topic, partitions: PartitionsToMake) -> None:
+    async def _make_gently(self) -> None:
         """One at a time, others being served in between."""
-        for index in range(len(partitions)):
-            if self._by_topic.get(topic.name) is not partitions:
-                return  # deleted, or grown again: then somebody else goes on
-            partitions[index]
-            await asyncio.sleep(0)
-        if self._by_topic.get(topic.name) is partitions:
-            self._by_topic[topic.name] = list(partitions)
+        while self._to_make:
+            topic, partitions = self._to_make[0]
+            for index in range(len(partitions)):
+                if self._by_topic.get(topic.name) is not partitions:
+                    break  # deleted, or grown again: then it comes once more
+                partitions[index]
+                await asyncio.sleep(0)
+            if self._by_topic.get(topic.name) is partitions:
+                self._by_topic[topic.name] = list(partitions)
+            self._to_make.popleft()
 
     # Logs
 
@@ -223,6 +241,22 @@ class Partitions:
             if topic is None or index >= topic.partition_count:
                 logger.warning("removing a log that no topic claims", extra={"log": (name, index)})
                 self._remove_log(name, index)
+
+    # Producer ids
+
+    def _order_producer_ids(self) -> None:
+        def allocate(draft: CatalogDraft) -> range:
+            return draft.allocate_producer_ids()
+
+        self.broker.catalog.change(allocate, ("producer ids",)).add_done_callback(
+            self._producer_ids_came
+        )
+
+    def _producer_ids_came(self, done: asyncio.Future[range]) -> None:
+        if done.cancelled() or done.exception() is not None:
+            self.producer_ids.not_added()
+        else:
+            self.producer_ids.add(done.result())
 
     # Waking those who wait for data
 

@@ -6,11 +6,14 @@ Shared by DescribeConfigs, AlterConfigs, IncrementalAlterConfigs and ListConfigR
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from typing import Any
 
 from semel.broker.catalog import catalog as catalogs
 from semel.broker.catalog.catalog import CLUSTER_LEVEL
+from semel.broker.catalog.draft import CatalogDraft
 from semel.broker.catalog.topics import check_configs, check_name
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
@@ -133,17 +136,17 @@ class Resource:
     def _catalog_type(self) -> str:
         return catalogs.BROKER if self.type is ResourceType.BROKER else catalogs.GROUP
 
-    def replace(self, configs: Mapping[str, str | None], validate_only: bool) -> None:
-        """Put `configs` in place of what is set, or only check that it could be done."""
+    def replace(self, configs: Mapping[str, str | None], draft: CatalogDraft | None) -> None:
+        """Put `configs` in place of what is set; without a draft only check that it could be
+        done."""
         checked = self._checked(configs)
-        if validate_only or checked == self.own:
+        if draft is None or checked == self.own:
             return
-        catalog = self.ctx.catalog
         if self.type is ResourceType.TOPIC:
-            catalog.configure_topic(catalog.topics[self.name], checked)
+            draft.configure_topic(self.ctx.catalog.topics[self.name], checked)
         else:
             self._tell_ignored(checked)
-            catalog.configure(self._catalog_type, self.name, checked)
+            draft.configure(self._catalog_type, self.name, checked)
 
     def _tell_ignored(self, configs: Mapping[str, str]) -> None:
         new = [name for name in configs if name in IGNORED and name not in self.own]
@@ -314,3 +317,23 @@ def _broker_sources(settings: Settings, name: str) -> Iterator[ConfigSynonym]:
     for synonym, value, source in settings.sources(name):
         setting = KEPT_SETTINGS[synonym]
         yield synonym, None if setting.is_sensitive else setting.text(value), source
+
+
+def alter_each(
+    resources: Sequence[Any], result: Callable[..., Any], alter: Callable[[Any], None]
+) -> list[Any]:
+    """The results of a request to alter configs: each resource on its own, none named twice."""
+    times = Counter((asked.resource_type, asked.resource_name) for asked in resources)
+    results = {}
+    for asked in resources:
+        key = asked.resource_type, asked.resource_name
+        answer = results[key] = result(
+            resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None
+        )
+        try:
+            if times[key] > 1:
+                raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            alter(asked)
+        except ApiError as problem:
+            answer.error_code, answer.error_message = problem.code, problem.message
+    return list(results.values())

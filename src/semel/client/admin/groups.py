@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from semel.client.cluster import Cluster
 from semel.client.errors import error_for
@@ -91,13 +92,7 @@ class GroupAdministration:
         kinds = {group.group_id: group.type for group in await self.list_groups()}
         if kinds.get(group_id, "").lower() == "consumer":
             return await self._describe_consumer_group(group_id)
-        deadline = self._cluster.deadline()
-        node = await self._cluster.find_coordinator(_GROUP, group_id, deadline)
-        request = DescribeGroupsRequest(groups=[group_id])
-        answer = await self._cluster.ask(request, node=node, deadline=deadline)
-        group = answer.groups[0]
-        if group.error_code:
-            raise error_for(group.error_code, f"group {group_id!r}", why=group.error_message)
+        group = await self._described(group_id, DescribeGroupsRequest(groups=[group_id]))
         members = tuple(
             GroupMember(
                 member.member_id,
@@ -113,13 +108,7 @@ class GroupAdministration:
         return GroupDescription(group_id, group.group_state, group.protocol_data, members)
 
     async def _describe_consumer_group(self, group_id: str) -> GroupDescription:
-        deadline = self._cluster.deadline()
-        node = await self._cluster.find_coordinator(_GROUP, group_id, deadline)
-        request = ConsumerGroupDescribeRequest(group_ids=[group_id])
-        answer = await self._cluster.ask(request, node=node, deadline=deadline)
-        group = answer.groups[0]
-        if group.error_code:
-            raise error_for(group.error_code, f"group {group_id!r}", why=group.error_message)
+        group = await self._described(group_id, ConsumerGroupDescribeRequest(group_ids=[group_id]))
         members = tuple(
             GroupMember(
                 member.member_id,
@@ -135,6 +124,16 @@ class GroupAdministration:
             for member in group.members
         )
         return GroupDescription(group_id, group.group_state, group.assignor_name, members)
+
+    async def _described(self, group_id: str, request: Message) -> Any:
+        """What the coordinator says of the one group that the request names."""
+        deadline = self._cluster.deadline()
+        node = await self._cluster.find_coordinator(_GROUP, group_id, deadline)
+        answer = await self._cluster.ask(request, node=node, deadline=deadline)
+        group = answer.groups[0]
+        if group.error_code:
+            raise error_for(group.error_code, f"group {group_id!r}", why=group.error_message)
+        return group
 
     async def delete_groups(self, group_ids: Iterable[str]) -> None:
         """Deletes groups that have no members, with all that they have committed."""

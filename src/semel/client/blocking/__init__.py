@@ -12,8 +12,9 @@ is here; what it awaits is awaited there, and its exceptions are raised here.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from semel.lazy import lazy
 
 if TYPE_CHECKING:
     from semel.client.blocking.admin import Admin as Admin
@@ -39,8 +40,4 @@ _PUBLIC = {
 __all__ = [*_PUBLIC]
 
 if not TYPE_CHECKING:  # a checker that saw it would believe in any name
-
-    def __getattr__(name: str) -> Any:
-        if name not in _PUBLIC:
-            raise AttributeError(f"module 'semel.client.blocking' has no attribute {name!r}")
-        return getattr(import_module(_PUBLIC[name]), name)
+    __getattr__, __dir__ = lazy(__name__, _PUBLIC)

@@ -155,7 +155,7 @@ class ConsumerSettings(ClientSettings):
     allow_auto_create_topics: bool = True
     """Whether asking for a topic may create it, where the broker allows that."""
     client_rack: str = ""
-    """Where this client is, for brokers that let it read from a replica nearby."""
+    """Where this client is. Brokers may assign partitions by it; records are read from leaders."""
 
     def check(self, named: frozenset[str]) -> None:
         super().check(named)

@@ -157,7 +157,8 @@ class ConsumerKeywords(ClientKeywords, total=False):
     allow_auto_create_topics: bool
     """Whether asking for a topic may create it, where the broker allows that. Default: `True`."""
     client_rack: str
-    """Where this client is, for brokers that let it read from a replica nearby. Default: `''`."""
+    """Where this client is. Brokers may assign partitions by it; records are read from leaders.
+    Default: `''`."""
 
 
 class TransactKeywords(ClientKeywords, total=False):
@@ -204,7 +205,8 @@ class TransactKeywords(ClientKeywords, total=False):
     allow_auto_create_topics: bool
     """Whether asking for a topic may create it, where the broker allows that. Default: `True`."""
     client_rack: str
-    """Where this client is, for brokers that let it read from a replica nearby. Default: `''`."""
+    """Where this client is. Brokers may assign partitions by it; records are read from leaders.
+    Default: `''`."""
     transaction_timeout_ms: int
     """The broker aborts a transaction that is open for longer. Default: `60_000`."""
     max_transaction_version: Literal[1, 2]

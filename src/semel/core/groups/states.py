@@ -1,7 +1,7 @@
 """The states of groups and of their members, and the only legal moves between them.
 
-`docs/group-states.md` draws its diagrams from the tables; `ClassicGroup.move_to` and `State.apply`
-assert them.
+`docs/group-states.md` draws its diagrams from the tables; `ClassicGroup.move_to` and
+`GroupsState.apply` assert them.
 """
 
 from enum import IntEnum, StrEnum

@@ -1,0 +1,1 @@
+"""What a partition knows beside its bytes: producers, open and aborted transactions, epochs."""

@@ -23,8 +23,8 @@ VALUE_VERSION = 1
 _VERSION = Struct(">h")
 _KEY_VERSION = 0
 
-# Three values are written per transaction, so their fixed layout is packed by hand. The twin is the
-# encoder of TransactionLogValue, which takes three times as long.
+# Two or three values are written per transaction, so their fixed layout is packed by hand. The twin
+# is the encoder of TransactionLogValue, which takes three times as long.
 _HEAD = Struct(">hqhib")  # version, producer id, epoch, timeout, state
 _TIMES = Struct(">qq")  # last update, start
 _LONG_TAG = Struct(">bbq")  # tag, size, value

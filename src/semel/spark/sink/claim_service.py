@@ -43,11 +43,11 @@ class ClaimService:
         self._before_grant = before_grant
         self._on_abort = on_abort
         self._announced = False
-        self._sessions: dict[int, _Session] = {}
+        self._sessions: dict[int, _TaskConnection] = {}
         self._next_session = 0
         self._loop = asyncio.new_event_loop()
         self._server = self._loop.run_until_complete(
-            self._loop.create_server(lambda: _Session(self), bind, 0)
+            self._loop.create_server(lambda: _TaskConnection(self), bind, 0)
         )
         self.port = self._server.sockets[0].getsockname()[1]
         self._thread = threading.Thread(target=self._run, name="semel-claims", daemon=True)
@@ -79,7 +79,7 @@ class ClaimService:
 
     # ------------------------------------------------------------------ called by sessions
 
-    def opened(self, session: _Session) -> int:
+    def opened(self, session: _TaskConnection) -> int:
         self._next_session += 1
         self._sessions[self._next_session] = session
         return self._next_session
@@ -126,7 +126,7 @@ class ClaimService:
                 session.reply(reply)
 
 
-class _Session(asyncio.Protocol):
+class _TaskConnection(asyncio.Protocol):
     transport: asyncio.Transport
 
     def __init__(self, service: ClaimService) -> None:

@@ -57,7 +57,7 @@ class Writer:
 
 
 @dataclass(slots=True)
-class _Session:
+class _TaskSession:
     partition: int
     attempt: int
     held: dict[Target, int] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Claims:
         self.abort_reason: str | None = None
         self.closed = False
         self.writers: dict[int, Writer] = {}
-        self._sessions: dict[int, _Session] = {}
+        self._sessions: dict[int, _TaskSession] = {}
         self._holder: dict[Target, int] = {}
         self._sequences: dict[Target, int] = {}
         self._waiting: deque[tuple[int, tuple[Want, ...]]] = deque()
@@ -107,7 +107,7 @@ class Claims:
             writer = None
         if writer is None:
             self.writers[partition] = Writer(attempt)
-        self._sessions[session] = _Session(partition, attempt)
+        self._sessions[session] = _TaskSession(partition, attempt)
         return ClaimReply(session)
 
     def claim(

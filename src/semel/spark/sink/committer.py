@@ -42,7 +42,7 @@ class _Again(Exception):
 
 
 def _nothing(point: str, batch: int) -> None:
-    """A place in a batch's course, named so that tests can make it fail there."""
+    """A place in a batch's course, named so that the demonstration and tests can fail there."""
 
 
 @dataclass

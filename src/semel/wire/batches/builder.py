@@ -17,6 +17,7 @@ from semel.wire.batches.header import (
 )
 from semel.wire.batches.records import Record
 from semel.wire.compression import Compression, compress
+from semel.wire.primitives import uvarint
 
 _CRC_COVERED = Struct(CRC_COVERED)
 _TRANSACTIONAL = int(Attribute.TRANSACTIONAL)
@@ -25,13 +26,7 @@ _CONTROL = int(Attribute.CONTROL)
 
 def encode_varint(number: int) -> bytes:
     """Zig-zag, seven bits a byte, least significant first."""
-    value = (number << 1) ^ (number >> 63)
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return uvarint((number << 1) ^ (number >> 63))
 
 
 class _Varints(dict[int, bytes]):

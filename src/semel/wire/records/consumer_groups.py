@@ -3,8 +3,8 @@
 A group is many records: its epoch, its members, the epoch and members of the assignment that it
 aims at, what each member holds now, and what regular expressions resolved to. The key's bytes
 begin with its type (API_KEY, two bytes), the value's with its version (two bytes); neither is
-part of these messages. `ConsumerGroupPartitionMetadata` is read for the sake of older logs: Kafka
-4.1 put a hash in its place.
+part of these messages. `ConsumerGroupPartitionMetadata` is in logs of Kafka 4.0 only: 4.1 put a
+hash in its place, and the coordinator leaves it alone.
 """
 
 from __future__ import annotations
