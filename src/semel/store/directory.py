@@ -258,9 +258,10 @@ class DiskStore(Store):
         for entry in os.scandir(self.root):
             if _DOOMED.fullmatch(entry.name):
                 self._remove(entry.path)
-            elif (match := _DIRECTORY.fullmatch(entry.name)) and entry.is_dir():
-                if self._is_log(entry.path):
-                    names.add((match[1], int(match[2])))
+                continue
+            match = _DIRECTORY.fullmatch(entry.name)
+            if match and entry.is_dir() and self._is_log(entry.path):
+                names.add((match[1], int(match[2])))
         return names
 
     def _is_log(self, directory: str) -> bool:

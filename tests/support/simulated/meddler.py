@@ -71,8 +71,8 @@ class Meddler:
         self.dice.choice(acts)()
 
     @property
-    def _topics(self) -> dict[str, Any]:
-        topics: dict[str, Any] = self.world.broker.catalog.topics
+    def _topics(self) -> dict[str, Topic]:
+        topics: dict[str, Topic] = self.world.broker.catalog.topics
         return topics
 
     # What the catalog tells
@@ -145,7 +145,7 @@ class Meddler:
             return
         count = self.dice.randint(topic.partition_count + 1, MOST_PARTITIONS)
         if self._acts_at_once():
-            if self._topics.get(name) is topic and topic.partition_count < count:
+            if topic in self._topics.values() and topic.partition_count < count:
                 self.world.broker.catalog.add_partitions(topic, count)
             return
         asked = CreatePartitionsRequest.CreatePartitionsTopic(
