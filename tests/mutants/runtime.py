@@ -149,16 +149,16 @@ MUTANTS = (
     Mutant(
         "a large topic that is deleted while it is made comes back",
         PARTITIONS,
-        "        if self._by_topic.get(topic.name) is partitions:\n"
+        "            if self._by_topic.get(topic.name) is partitions:\n"
+        "                self._by_topic[topic.name] = list(partitions)",
         "            self._by_topic[topic.name] = list(partitions)",
-        "        self._by_topic[topic.name] = list(partitions)",
     ),
     Mutant(
         "a large topic that is deleted while it is made is made to the end",
         PARTITIONS,
-        "            if self._by_topic.get(topic.name) is not partitions:\n"
-        "                return  # deleted",
-        "            if False:\n                return  # deleted",
+        "                if self._by_topic.get(topic.name) is not partitions:\n"
+        "                    break  # deleted",
+        "                if False:\n                    break  # deleted",
     ),
     Mutant(
         "a log that could not be read is cut off at what was known of it",
