@@ -242,3 +242,24 @@ async def test_stopping_writes_what_was_decided_and_lets_go_of_what_waits(
     await broker.stop()
     again = await start_broker(tmp_path / "one")
     assert "t" in again.catalog.topics
+
+
+async def test_two_that_delete_a_topic_which_is_being_made_delete_it_once(
+    broker, connect, writes, until
+):
+    """Found by fuzzing: both were decided before the topic was there, and written together."""
+    askers = [await connect(broker) for _ in range(4)]
+    writes.gate.clear()
+    pending = []
+    for asker, request in zip(
+        askers, (creating("other"), creating("t"), deleting("t"), deleting("t")), strict=True
+    ):
+        pending.append(asyncio.create_task(asker(request, 6)))
+        waiting = len(pending) - 1
+        await until(lambda waiting=waiting: len(broker.catalog._lane._waiting) == waiting)
+        await until(lambda: writes.off_loop == 1)
+    writes.gate.set()
+    answers = await asyncio.gather(*pending)
+    codes = [answer.responses[0].error_code for answer in answers[2:]]
+    assert sorted(codes) in ([0, E.UNKNOWN_TOPIC_OR_PARTITION], [3, 3])
+    assert (await askers[0](creating("later"), 6)).topics[0].error_code == 0

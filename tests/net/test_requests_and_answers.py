@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from semel.net import connection as connections
 from semel.net.connection import FIRST_CHUNK, SCRATCH_SIZE, Connection
 from semel.net.listener import ListenerLimits
+from semel.net.memory import RequestMemory
 from semel.net.watching import serve
 
 
@@ -190,6 +191,7 @@ class Echo:
         self.scratch = bytearray(SCRATCH_SIZE)
         self.watcher = None  # nothing is ever too much here
         self.spare = None
+        self.memory = RequestMemory()
         self.frames, self.answers = [], []
         self._answer = answer
         self._later, self._gathered = [], []

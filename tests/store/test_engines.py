@@ -5,12 +5,12 @@ from random import Random
 from uuid import uuid4
 
 import pytest
+from tests.support.memory_log import MemoryStore
 
 from semel.broker.partitions.log_settings import log_config
 from semel.broker.settings.settings import Settings, TopicConfig
 from semel.store.directory import DiskStore
 from semel.store.interface import DURABLE, LogConfig, OffsetOutOfRange
-from semel.store.memory import MemoryStore
 from semel.wire.batches import BatchHeader
 
 SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)

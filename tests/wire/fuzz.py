@@ -31,6 +31,7 @@ from semel.wire.messages import APIS, request_class, response_class
 from semel.wire.schema import FIXED, Field, Message, Struct
 
 RECORD_MODULES = ("transaction_state", "consumer_offsets", "consumer_groups", "consumer_protocol")
+Primitive = Callable[[random.Random, str], Any]
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 
@@ -44,29 +45,33 @@ def all_messages() -> Iterator[type[Message]]:
                 yield value
 
 
-def random_struct(dice: random.Random, cls: type[Struct], version: int) -> Any:
+def random_struct(
+    dice: random.Random, cls: type[Struct], version: int, primitive: Primitive | None = None
+) -> Any:
     """A struct with something in every field that the version has."""
     return cls(
         **{
-            field.name: _random_value(dice, cls, field, version)
+            field.name: _random_value(dice, cls, field, version, primitive or _random_primitive)
             for field in cls.FIELDS.values()
             if version in field.versions
         }
     )
 
 
-def _random_value(dice: random.Random, cls: type[Struct], field: Field, version: int) -> Any:
+def _random_value(
+    dice: random.Random, cls: type[Struct], field: Field, version: int, primitive: Primitive
+) -> Any:
     if version in field.nullable and dice.random() < 0.2:
         return None
     if field.kind == "nested":
-        return random_struct(dice, getattr(cls.OWNER, field.element), version)
+        return random_struct(dice, getattr(cls.OWNER, field.element), version, primitive)
     if field.kind != "array":
-        return _random_primitive(dice, field.kind)
+        return primitive(dice, field.kind)
     count = dice.choice((0, 1, 1, 2, 3))
     if field.element in FIXED or field.element == "string":
-        return [_random_primitive(dice, field.element) for _ in range(count)]
+        return [primitive(dice, field.element) for _ in range(count)]
     element = getattr(cls.OWNER, field.element)
-    return [random_struct(dice, element, version) for _ in range(count)]
+    return [random_struct(dice, element, version, primitive) for _ in range(count)]
 
 
 def _random_primitive(dice: random.Random, kind: str) -> Any:

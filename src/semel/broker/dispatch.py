@@ -32,7 +32,8 @@ from semel.wire.schema import Message
 
 if TYPE_CHECKING:
     from semel.broker.server import Broker
-    from semel.net.connection import Connection, Slot
+    from semel.net.connection import Connection
+    from semel.net.slots import Slot
 
 log = logging.getLogger("semel.dispatch")
 
@@ -240,7 +241,11 @@ class Dispatcher:
             # As in Kafka, only a closed connection tells of the loss.
             connection.close("a Produce with acks 0 failed")
             return None
-        return route.write(failure(request, route.version, code, message), correlation_id)
+        try:
+            return route.write(failure(request, route.version, code, message), correlation_id)
+        except ProtocolError as unsaid:
+            connection.close(f"a failed request cannot be answered: {unsaid}")
+            return None
 
 
 def _code_of(problem: BaseException) -> tuple[ErrorCode, str | None]:

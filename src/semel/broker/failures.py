@@ -69,7 +69,7 @@ def _fill(asked: object, answer: Struct, version: int, code: int, text: str | No
                 _fill(item, entry, version, code, text)
             setattr(answer, name, mirrored)
         elif field.kind != "array" and field.kind not in _BYTES:
-            _copy(asked, answer, name, field)
+            _copy(asked, answer, name, field, version)
 
 
 @cache
@@ -121,7 +121,7 @@ def _names_nothing(element: type[Struct]) -> bool:
     )
 
 
-def _copy(asked: object, answer: Struct, name: str, field: Field) -> None:
+def _copy(asked: object, answer: Struct, name: str, field: Field, version: int) -> None:
     if not isinstance(asked, Struct):
         if name == _first_of(asked, type(answer)):
             setattr(answer, name, asked)
@@ -131,7 +131,9 @@ def _copy(asked: object, answer: Struct, name: str, field: Field) -> None:
             _SAME.get(given, given) == _SAME.get(name, name)
             and asked.FIELDS[given].kind == field.kind
         ):
-            setattr(answer, name, getattr(asked, given))
+            value = getattr(asked, given)
+            if value is not None or version in field.nullable:  # null is said in requests only
+                setattr(answer, name, value)
 
 
 def _first_of(value: object, shape: type[Struct]) -> str | None:

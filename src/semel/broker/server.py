@@ -252,6 +252,11 @@ class Broker:
         limits.max_connections = min(settings["max.connections"], self.shares.connections)
         limits.max_connections_per_address = settings["max.connections.per.ip"]
         limits.max_waiting = settings["queued.max.requests"]
+        most = settings["queued.max.request.bytes"]
+        no_limit = most < 0
+        self._listener.memory.limit = (
+            1 << 62 if no_limit else max(most, settings["socket.request.max.bytes"])
+        )
         limits.idle_seconds = settings["connections.max.idle.ms"] / 1000
         limits.backlog = settings["socket.listen.backlog.size"]
         limits.send_buffer = settings["socket.send.buffer.bytes"]

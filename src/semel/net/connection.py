@@ -23,7 +23,9 @@ from contextlib import suppress
 from typing import Any
 
 from semel.net.host import Host, Waiting
+from semel.net.memory import empty_frame
 from semel.net.outbox import FileEnded, Outbox
+from semel.net.slots import Slot
 
 log = logging.getLogger("semel.net")
 
@@ -33,6 +35,8 @@ SCRATCH_SIZE = 1 << 18
 FIRST_CHUNK = 1 << 20
 #: A frame no larger than this is kept to be filled again.
 LARGEST_SPARE = 1 << 22
+#: By how much it grows at once.
+LARGEST_STEP = 1 << 23
 #: Unsent bytes of answers beyond which no more requests of a connection are started.
 MOST_UNSENT = 1 << 20
 #: Bytes of requests that wait for their answers beyond which no more are started.
@@ -45,28 +49,6 @@ LINGER_SECONDS = 0.2
 read_length = struct.Struct(">i").unpack_from
 
 
-class Slot:
-    """A place in the order of answers, filled later."""
-
-    __slots__ = ("connection", "filled", "frame", "request_size")
-
-    def __init__(self, connection: Connection, request_size: int) -> None:
-        self.connection = connection
-        self.request_size = request_size
-        self.filled = False
-        self.frame: Any = None
-
-    def fill(self, frame: Any) -> None:
-        """Give the answer, or None for none."""
-        self.frame = frame
-        self.filled = True
-        self.connection._slot_filled()
-
-    def release(self) -> None:
-        """Let later requests start, although the answer is not there yet."""
-        self.connection._released(self)
-
-
 class Connection:
     __slots__ = (
         "_at_rest",
@@ -76,6 +58,7 @@ class Connection:
         "_filled",
         "_flush_planned",
         "_frame",
+        "_held",
         "_held_by",
         "_host",
         "_inbox",
@@ -87,6 +70,7 @@ class Connection:
         "_request_size",
         "_size",
         "_socket",
+        "_stands_in_line",
         "_turn_ends",
         "_waiting",
         "_waiting_size",
@@ -122,6 +106,8 @@ class Connection:
         self._inbox: deque[bytearray] = deque()  # read, but not started: something holds them back
         self._waiting: deque[Slot] = deque()  # started, and in order of their answers
         self._waiting_size = 0
+        self._held = 0  # bytes of all these, as the host's memory knows
+        self._stands_in_line = False  # to read on: too much is held by all connections
         self._request_size = 0
         self._held_by: Slot | None = None
         self._outbox = Outbox()  # answers not sent yet
@@ -227,7 +213,7 @@ class Connection:
             room[: len(carry)] = carry
             return room[len(carry) :]
         if self._filled == len(frame):
-            frame.extend(bytes(min(len(frame), self._size - len(frame))))
+            frame.extend(bytes(min(len(frame), self._size - len(frame), LARGEST_STEP)))
         return memoryview(frame)[self._filled :]
 
     def _take_scratch(self, end: int) -> None:
@@ -250,23 +236,9 @@ class Connection:
             self._carry = bytes(scratch[start:end])
 
     def _begin_frame(self, size: int, beginning: memoryview) -> None:
-        self._frame = self._empty_frame(max(min(size, FIRST_CHUNK), len(beginning)))
+        self._frame = empty_frame(self._host, max(min(size, FIRST_CHUNK), len(beginning)))
         self._frame[: len(beginning)] = beginning
         self._filled, self._size = len(beginning), size
-
-    def _empty_frame(self, size: int) -> bytearray:
-        """The last large frame again if nobody looks into it any more: Python fills a new one with
-        zeros first, which costs a twentieth of all that is done to a megabyte."""
-        spare, self._host.spare = self._host.spare, None
-        if spare is None or size > 2 * len(spare):
-            return bytearray(size)
-        try:
-            spare.append(0)  # refused as long as a view of it is alive
-        except BufferError:
-            return bytearray(size)
-        del spare[size:]
-        spare.extend(bytes(size - len(spare)))
-        return spare
 
     def _refuse(self, size: int) -> None:
         self.close(f"frame of {size} bytes, allowed are 1 to {self._host.limits.max_frame_size}")
@@ -417,7 +389,7 @@ class Connection:
             if not self._inbox or self.closed or not self._may_start():
                 break
             self._start_held()
-        if not self._inbox and not self._reading:
+        if not self._inbox and not self._reading and not self._stands_in_line:
             self._resume()
         elif self._inbox and self._has_room():
             self._plan_flush()
@@ -428,6 +400,35 @@ class Connection:
             and self._frame is None
             and not (self._carry or self._waiting or self._outbox.size or self._draining)
         )
+        if not self._at_rest or self._held:
+            self._count_held()
+
+    def _count_held(self) -> None:
+        """Tell the host's memory what this connection's requests take, and stand in line if that is
+        full and the next bytes of a frame would add to it."""
+        memory = self._host.memory
+        frame = self._frame
+        held = self._waiting_size + sum(map(len, self._inbox))
+        if frame is not None:
+            held += len(frame)
+        if self.closed:
+            held = 0
+        given_back = held < self._held
+        memory.hold(held - self._held)
+        self._held = held
+        if frame is not None and memory.is_full and not self.closed:
+            memory.queue(self, self._size, self._loop)
+        elif given_back:
+            memory.leave(self, self._loop.time())
+
+    def pause_reading(self) -> None:
+        self._stands_in_line = True
+        self._pause()
+
+    def read_again(self) -> None:
+        self._stands_in_line = False
+        if not self._inbox and not self._reading:
+            self._resume()
 
     def _start_held(self) -> None:
         self._receiving = True
@@ -484,6 +485,8 @@ class Connection:
         self._outbox.clear()
         self._inbox.clear()
         self._waiting.clear()
+        self._waiting_size = 0
+        self._count_held()
         for waiting in tuple(self.waits):
             waiting.abandon()
         self._host.forget(self)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from semel.net.memory import RequestMemory
 from semel.net.watching import Watcher
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Host(Protocol):
     scratch: bytearray
     watcher: Watcher
     spare: bytearray | None
+    memory: RequestMemory
     receive: Callable[[Connection, bytearray], Any]
     receive_large: Callable[[Connection, bytearray], Any]
     finish: Callable[[], None]

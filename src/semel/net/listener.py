@@ -17,6 +17,7 @@ from typing import Any
 
 from semel.net import serving
 from semel.net.connection import SCRATCH_SIZE, Connection
+from semel.net.memory import RequestMemory
 from semel.net.watching import watcher_of
 
 log = logging.getLogger("semel.net")
@@ -68,6 +69,7 @@ class Listener:
         self.connections: set[Connection] = set()
         self.scratch = bytearray(SCRATCH_SIZE)
         self.spare: bytearray | None = None
+        self.memory = RequestMemory()
         self.host, self.port = "", 0
         self._per_address: Counter[str] = Counter()
         self._drained: asyncio.Event | None = None

@@ -12,6 +12,10 @@ from typing import Any, Protocol
 #: 1 MiB 609 | 224, 4 MiB 6628 | 1253 (best of 2). Busy machine: the crossing is a rough place.
 SMALLEST_SENDFILE = 1 << 17
 
+#: Beyond this, what is not sent yet stays in its file: a client that does not read its answers
+#: costs no more memory than that.
+MOST_COPIED = 1 << 20
+
 
 class OutgoingRegion(Protocol):
     """A stretch of a file, or of memory where `fd` is negative."""
@@ -44,7 +48,8 @@ class Outbox:
         done = 0
         for position, region in regions:
             self._append(view[done:position])
-            is_small = region.fd < 0 or len(region) < SMALLEST_SENDFILE
+            is_small = len(region) < SMALLEST_SENDFILE and self.size < MOST_COPIED
+            is_small = is_small or region.fd < 0
             self._append(bytes(region) if is_small else UnsentRegion(region))
             done = position
         self._append(view[done:])

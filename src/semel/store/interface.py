@@ -1,4 +1,4 @@
-"""What a log of bytes is: the contract that the memory and the disk engine both keep.
+"""What a log of bytes is: the contract that the engine on disk keeps, and a test's in memory.
 
 A log assigns no offsets, checks no producers and knows no transactions. It takes batches that
 already carry their offsets, keeps them in order, and says when they are safe.

@@ -13,11 +13,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from semel.testing.faults.faults import Fault as Fault
+    from semel.testing.faults.faults import UnusedFault as UnusedFault
     from semel.testing.kafka import Kafka as Kafka
+    from semel.testing.kafka import UnknownTopic as UnknownTopic
+    from semel.testing.records import StoredRecord as StoredRecord
+    from semel.testing.transactions import OpenTransaction as OpenTransaction
+    from semel.testing.waiting import NotInTime as NotInTime
 
 #: Public name → module that has it.
 _PUBLIC = {
+    "Fault": "semel.testing.faults.faults",
     "Kafka": "semel.testing.kafka",
+    "NotInTime": "semel.testing.waiting",
+    "OpenTransaction": "semel.testing.transactions",
+    "StoredRecord": "semel.testing.records",
+    "UnknownTopic": "semel.testing.kafka",
+    "UnusedFault": "semel.testing.faults.faults",
 }
 __all__ = [*_PUBLIC]
 

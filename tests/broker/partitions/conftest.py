@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 from tests.support.conversations.raw_client import RawClient
+from tests.support.memory_log import MemoryLog
 
 from semel.broker.catalog.catalog import Topic
 from semel.broker.partitions.partition import Partition
 from semel.broker.server import Broker
 from semel.broker.settings.settings import Settings, TopicConfig
 from semel.store.interface import Log, LogConfig
-from semel.store.memory import MemoryLog
 from semel.wire.batches import BatchBuilder, Record, headers, records_of
 from semel.wire.compression import Compression
 from semel.wire.messages.create_topics import CreateTopicsRequest

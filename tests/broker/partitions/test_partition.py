@@ -1,11 +1,11 @@
 """One partition over a log in memory: appends, durability, failures, restarts."""
 
 import pytest
+from tests.support.memory_log import MemoryLog
 
 from semel.broker.partitions.opening import MUST_OPEN
 from semel.core.partition.admission import Refusal
 from semel.store.interface import LogConfig, StorageError
-from semel.store.memory import MemoryLog
 from semel.wire.batches import decoded_records, header_at, records_of, verify_crc
 from semel.wire.compression import Compression
 

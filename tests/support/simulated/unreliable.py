@@ -11,9 +11,10 @@ import random
 from dataclasses import replace
 from uuid import UUID
 
+from tests.support.memory_log import MemoryLog, MemoryStore
+
 from semel.broker.catalog.catalog import Catalog
 from semel.store.interface import DURABLE, LogConfig, StorageError, Store, Ticket
-from semel.store.memory import MemoryLog, MemoryStore
 
 
 class Disk:

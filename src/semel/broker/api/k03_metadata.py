@@ -17,7 +17,7 @@ from functools import partial
 from semel.broker.catalog.catalog import Topic
 from semel.broker.catalog.draft import CatalogDraft
 from semel.broker.catalog.internal_topics import INTERNAL_TOPICS, internal_topic
-from semel.broker.catalog.topics import change_keys, check_name, check_new_name
+from semel.broker.catalog.topics import check_name, check_new_name
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
 from semel.broker.operations import allowed, allowed_on_cluster
@@ -30,6 +30,8 @@ from semel.wire.primitives import NO_UUID
 API_KEY = 3
 VERSIONS = ADVERTISED[API_KEY]
 
+IDS_SINCE = 12
+
 Answer = MetadataResponse.MetadataResponseTopic
 Refused = dict[str, ErrorCode]
 """By name, of topics that could not be made."""
@@ -38,16 +40,32 @@ Refused = dict[str, ErrorCode]
 def handle(
     ctx: Context, request: MetadataRequest, version: int
 ) -> MetadataResponse | InTurn[MetadataResponse]:
+    if version < IDS_SINCE:
+        _check_names(request, version)
     unknown = _unknown(ctx, request)
     if not unknown:
         return _respond(ctx, request, version, {})
     return _create_first(ctx, request, version, unknown)
 
 
+def _check_names(request: MetadataRequest, version: int) -> None:
+    """As KafkaApis.handleTopicMetadataRequest; a null name could not be answered either."""
+    for topic in request.topics or ():
+        if topic.name is None:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, f"Topic name can not be null for version {version}"
+            )
+        if topic.topic_id != NO_UUID:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"Topic IDs are not supported in requests for version {version}",
+            )
+
+
 async def _create_first(
     ctx: Context, request: MetadataRequest, version: int, names: list[str]
 ) -> MetadataResponse:
-    refused = await ctx.catalog.change(partial(_create, ctx, names), change_keys(names))
+    refused = await ctx.catalog.change(partial(_create, ctx, names))
     return _respond(ctx, request, version, refused)
 
 

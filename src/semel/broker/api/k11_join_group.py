@@ -66,6 +66,7 @@ def _command(ctx: Context, request: JoinGroupRequest, version: int, request_id: 
             "" if request.member_id else f"{request.group_instance_id or client_id}-{uuid4()}"
         ),
         request_id=request_id,
+        room=ctx.groups.room,
     )
 
 

@@ -15,7 +15,6 @@ from uuid import UUID
 
 from semel.broker.catalog.draft import CatalogDraft
 from semel.broker.catalog.topics import (
-    change_keys,
     check_configs,
     check_new_name,
     partition_count,
@@ -36,8 +35,7 @@ Plan = tuple[str, int, dict[str, str]]
 
 
 async def handle(ctx: Context, request: CreateTopicsRequest, version: int) -> CreateTopicsResponse:
-    keys = change_keys(topic.name for topic in request.topics)
-    return await ctx.catalog.change(partial(_decide, ctx, request), keys)
+    return await ctx.catalog.change(partial(_decide, ctx, request))
 
 
 def _decide(

@@ -14,7 +14,6 @@ from functools import partial
 
 from semel.broker.catalog.catalog import Topic
 from semel.broker.catalog.draft import CatalogDraft
-from semel.broker.catalog.topics import change_keys
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
 from semel.wire.errors import ErrorCode
@@ -35,9 +34,7 @@ async def handle(ctx: Context, request: DeleteTopicsRequest, version: int) -> De
         disabled = ErrorCode.TOPIC_DELETION_DISABLED if version >= 3 else ErrorCode.INVALID_REQUEST
         raise ApiError(disabled, "Topic deletion is disabled.")
     asked = request.topics if version >= 6 else [Asked(name=name) for name in request.topic_names]
-    found = (_find(ctx, topic) for topic in asked)
-    keys = change_keys(topic.name for topic in found if topic is not None)
-    return await ctx.catalog.change(partial(_decide, ctx, asked), keys)
+    return await ctx.catalog.change(partial(_decide, ctx, asked))
 
 
 def _decide(ctx: Context, asked: list[Asked], draft: CatalogDraft) -> DeleteTopicsResponse:

@@ -12,7 +12,7 @@ from functools import partial
 
 from semel.broker.catalog.catalog import Topic
 from semel.broker.catalog.draft import CatalogDraft
-from semel.broker.catalog.topics import MOST_PARTITIONS, change_keys, check_replicas
+from semel.broker.catalog.topics import MOST_PARTITIONS, check_replicas
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
 from semel.wire.errors import ErrorCode
@@ -32,8 +32,7 @@ Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 async def handle(
     ctx: Context, request: CreatePartitionsRequest, version: int
 ) -> CreatePartitionsResponse:
-    keys = change_keys(topic.name for topic in request.topics)
-    return await ctx.catalog.change(partial(_decide, ctx, request), keys)
+    return await ctx.catalog.change(partial(_decide, ctx, request))
 
 
 def _decide(

@@ -25,6 +25,7 @@ from semel.wire.messages.consumer_group_heartbeat import (
 API_KEY = 68
 VERSIONS = ADVERTISED[API_KEY]
 OWN_MEMBER_ID_SINCE = 1
+NO_ROOM = "The members of all groups say more than groups.max.bytes."
 
 
 def handle(
@@ -34,6 +35,8 @@ def handle(
     if refusal is not None:
         return _response(refusal)
     ctx.groups.heard(ctx, request.group_id, request.member_id, request.member_epoch < 0)
+    if request.subscribed_topic_names and ctx.groups.room <= 0:
+        return _response(HeartbeatReply(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_ROOM))
     command = _command(ctx, request)
     if command.member_epoch == 0 and command.instance_id is None:
         return when(ctx.groups.join(command), _response)

@@ -146,11 +146,9 @@ class Catalog:
 
     # Changing
 
-    def change(
-        self, decide: Callable[[CatalogDraft], T], keys: Iterable[str] | None = None
-    ) -> asyncio.Future[T]:
+    def change(self, decide: Callable[[CatalogDraft], T]) -> asyncio.Future[T]:
         """Have a change decided and written off the loop, together with others: see `lane`."""
-        return self._lane.change(decide, keys)
+        return self._lane.change(decide)
 
     def change_now(self, decide: Callable[[CatalogDraft], T]) -> T:
         """The same at once, for those that cannot wait; the loop stands still meanwhile."""
@@ -214,7 +212,7 @@ class Catalog:
 
     def like(self, name: str) -> str | None:
         """A topic whose name differs at most in dots for underscores."""
-        return next(iter(self._alike.get(name.replace(".", "_"), ())), None)
+        return next(iter(self._alike.get(alike(name), ())), None)
 
     @property
     def has_cluster_level(self) -> bool:
@@ -250,6 +248,17 @@ class Catalog:
         for name, *facts in told:
             for listener in self.listeners:
                 getattr(listener, name)(*facts)
+
+    def key_of(self, record: Record) -> str:
+        """What a record touches: a topic, and the names that would collide with its own; otherwise
+        everything of its kind."""
+        kind: str = record["is"]
+        name: str | None = None
+        if kind == "topic" or (kind == "configs" and record["type"] == TOPIC):
+            name = record["name"]
+        elif "topic" in record:
+            name = self.topics_by_id[uuid.UUID(record["topic"])].name
+        return kind.removeprefix("removed ") if name is None else f"topic {alike(name)}"
 
     @property
     def wants_rewriting(self) -> bool:
@@ -290,7 +299,7 @@ class Catalog:
         assert topic.name not in self.topics, topic.name
         self.topics[topic.name] = topic
         self.topics_by_id[topic.id] = topic
-        self._alike.setdefault(topic.name.replace(".", "_"), []).append(topic.name)
+        self._alike.setdefault(alike(topic.name), []).append(topic.name)
         return [("topic_created", topic)]
 
     def _apply_partitions(self, record: Record) -> Events:
@@ -303,10 +312,10 @@ class Catalog:
     def _apply_deleted_topic(self, record: Record) -> Events:
         topic = self.topics_by_id.pop(uuid.UUID(record["topic"]))
         del self.topics[topic.name]
-        alike = self._alike[topic.name.replace(".", "_")]
-        alike.remove(topic.name)
-        if not alike:
-            del self._alike[topic.name.replace(".", "_")]
+        same = self._alike[alike(topic.name)]
+        same.remove(topic.name)
+        if not same:
+            del self._alike[alike(topic.name)]
         return [("topic_deleted", topic)]
 
     def _apply_leader_epoch(self, record: Record) -> None:
@@ -404,6 +413,11 @@ def new_topic_id() -> uuid.UUID:
         id = uuid.uuid4()
         if not base64.urlsafe_b64encode(id.bytes).startswith(b"-"):
             return id
+
+
+def alike(name: str) -> str:
+    """The same of all topics whose names collide: metrics turn dots into underscores."""
+    return name.replace(".", "_")
 
 
 def id_text(id: uuid.UUID) -> str:

@@ -2,7 +2,8 @@
 
 A change is decided when nothing is being written: it sees everything before it. All that wait then
 are decided one after the other, and written by one append with one sync in a thread, as long as
-they touch different things. What touches something that the same append changes waits for the next.
+their records touch different things. A change that touches what the same append changes was decided
+on what is about to change: it is decided again for the next append.
 When the append is durable, all of it is applied, listeners are told, and the replies are given. If
 it fails, none of it has happened.
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -31,18 +32,12 @@ T = TypeVar("T")
 
 
 class Change(Generic[T]):
-    """`keys` are what it looks at and touches; None is everything."""
+    """`decide` looks at the catalog and touches nothing: it may be asked more than once."""
 
-    __slots__ = ("decide", "future", "keys", "reply")
+    __slots__ = ("decide", "future", "reply")
 
-    def __init__(
-        self,
-        decide: Callable[[CatalogDraft], T],
-        keys: Iterable[str] | None,
-        future: asyncio.Future[T],
-    ) -> None:
+    def __init__(self, decide: Callable[[CatalogDraft], T], future: asyncio.Future[T]) -> None:
         self.decide = decide
-        self.keys = None if keys is None else frozenset(keys)
         self.future = future
         self.reply: Any = None
 
@@ -78,12 +73,10 @@ class Lane:
         self._is_planned = False
         self._thread: ThreadPoolExecutor | None = None
 
-    def change(
-        self, decide: Callable[[CatalogDraft], T], keys: Iterable[str] | None = None
-    ) -> asyncio.Future[T]:
+    def change(self, decide: Callable[[CatalogDraft], T]) -> asyncio.Future[T]:
         """The reply of `decide`, once what it drafted is durable and applied."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append(Change(decide, keys, future))
+        self._waiting.append(Change(decide, future))
         self._plan()
         return future
 
@@ -137,22 +130,21 @@ class Lane:
         touched: set[str] = set()
         while self._waiting and len(records) < MOST_RECORDS:
             change = self._waiting[0]
-            if records and (change.keys is None or not touched.isdisjoint(change.keys)):
-                break
-            self._waiting.popleft()
             draft = CatalogDraft(self._catalog)
             try:
                 change.reply = change.decide(draft)
             except Exception as problem:
+                self._waiting.popleft()
                 if not change.future.done():
                     change.future.set_exception(problem)
                 continue
+            keys = {self._catalog.key_of(record) for record in draft.records}
+            if not touched.isdisjoint(keys):
+                break
+            self._waiting.popleft()
             changes.append(change)
             records += draft.records
-            if change.keys is not None:
-                touched |= change.keys
-            elif draft.records:
-                break
+            touched |= keys
         return changes, records
 
     def _start(self, write: Write) -> None:

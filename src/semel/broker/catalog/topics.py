@@ -7,7 +7,7 @@ replica.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from semel.broker.catalog.catalog import Catalog
@@ -70,11 +70,6 @@ def _check_no_collision(catalog: Catalog, name: str) -> None:
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             f"Topic '{name}' collides with existing topic: {other}",
         )
-
-
-def change_keys(names: Iterable[str | None]) -> set[str]:
-    """What changes of these topics touch: also the names that theirs would collide with."""
-    return {name.replace(".", "_") for name in names if name is not None}
 
 
 def partition_count(

@@ -160,6 +160,14 @@ class Groups:
         self._arm(shard)
         return replies
 
+    @property
+    def room(self) -> int:
+        """How many more bytes the members of all groups together may say."""
+        machines = (shard.machine for shard in self.shards)
+        kept = sum(machine.state.kept_bytes for machine in machines if machine is not None)
+        most: int = self.broker.settings["groups.max.bytes"]
+        return most - kept
+
     def join(self, command: ConsumerGroupHeartbeat) -> asyncio.Future[HeartbeatReply]:
         """A new member of a consumer group, together with all others that come just now."""
         return self._joining.add(command, self.broker.loop)
@@ -362,6 +370,7 @@ def group_settings(broker: Broker) -> GroupSettings:
         min_session_timeout_ms=values["group.min.session.timeout.ms"],
         max_session_timeout_ms=values["group.max.session.timeout.ms"],
         max_size=values["group.max.size"],
+        max_bytes=values["group.max.bytes"],
         max_record_bytes=values["message.max.bytes"],
         consumer_session_timeout_ms=values["group.consumer.session.timeout.ms"],
         consumer_heartbeat_interval_ms=values["group.consumer.heartbeat.interval.ms"],

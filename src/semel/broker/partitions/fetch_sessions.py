@@ -1,8 +1,9 @@
 """Fetch sessions (KIP-227): what a consumer reads, remembered, so that it need not say it again.
 
 A session holds the partitions of its client. An incremental request names only what changed; an
-incremental answer holds only partitions with something new. Sessions are few and bounded: the least
-recently used one goes when a new one needs its place, but not while it is in use.
+incremental answer holds only partitions with something new. Sessions are few, and bounded in number
+and in bytes: the least recently used one goes when a new one needs its place, but not while it is
+in use. Without a session a client is served as well; it only has to say everything each time.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 LARGEST_EPOCH = LARGEST_ID = 2**31 - 1
 LIVELY_MS = 120_000  # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS
+
+#: What a partition of a session, and a session, cost in memory beside the topic's name.
+PARTITION_BYTES, SESSION_BYTES = 400, 500
 
 Topic = str | UUID
 
@@ -46,6 +50,10 @@ class CachedPartition:
         self.told_start_offset = -1
         self.update(asked)
 
+    @property
+    def kept_bytes(self) -> int:
+        return PARTITION_BYTES + (len(self.topic) if isinstance(self.topic, str) else 0)
+
     def update(self, asked: FetchRequest.FetchPartition) -> None:
         self.current_leader_epoch = asked.current_leader_epoch
         self.fetch_offset = asked.fetch_offset
@@ -54,7 +62,7 @@ class CachedPartition:
 
 
 class Session:
-    __slots__ = ("by_id", "epoch", "id", "used_ms", "wanted")
+    __slots__ = ("by_id", "epoch", "id", "kept_bytes", "used_ms", "wanted")
 
     def __init__(
         self, id: int, by_id: bool, wanted: Iterable[CachedPartition], now_ms: int
@@ -64,6 +72,7 @@ class Session:
         self.epoch = 1
         self.used_ms = now_ms
         self.wanted = OrderedDict(((item.topic, item.index), item) for item in wanted)
+        self.kept_bytes = kept_bytes(self.wanted.values())
 
     def update(self, request: FetchRequest, by_id: bool) -> None:
         for topic in request.topics:
@@ -71,13 +80,15 @@ class Session:
             for asked in topic.partitions:
                 known = self.wanted.get((name, asked.partition))
                 if known is None:
-                    self.wanted[name, asked.partition] = CachedPartition(name, asked)
+                    new = self.wanted[name, asked.partition] = CachedPartition(name, asked)
+                    self.kept_bytes += new.kept_bytes
                 else:
                     known.update(asked)
         for forgotten in request.forgotten_topics_data:
             name = forgotten.topic_id if by_id else forgotten.topic
             for index in forgotten.partitions:
-                self.wanted.pop((name, index), None)
+                gone = self.wanted.pop((name, index), None)
+                self.kept_bytes -= 0 if gone is None else gone.kept_bytes
 
     def served(self, wanted: CachedPartition) -> None:
         """It got data, so the others go first next time: no partition starves the rest."""
@@ -101,8 +112,10 @@ class Fetch(NamedTuple):
 class FetchSessions:
     """Least recently used first."""
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, most_bytes: int = 1 << 62) -> None:
         self._slots = slots
+        self._most_bytes = most_bytes
+        self.kept_bytes = 0
         self._sessions: OrderedDict[int, Session] = OrderedDict()
 
     def __len__(self) -> int:
@@ -112,7 +125,7 @@ class FetchSessions:
         """Which partitions the request means (FetchManager.newContext)."""
         by_id = version >= 13
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self._sessions.pop(request.session_id, None)
+            self._drop(request.session_id)
             wanted = _wanted(request, by_id)
             if request.session_epoch == FINAL_EPOCH or version < 7:
                 return Fetch(wanted, None, is_incremental=False)
@@ -124,32 +137,47 @@ class FetchSessions:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if session.by_id != by_id:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+        before = session.kept_bytes
         session.update(request, by_id)
-        if not session.wanted:
-            del self._sessions[session.id]
-            return Fetch([], None, is_incremental=False)
+        if session.kept_bytes != before:
+            self.kept_bytes += session.kept_bytes - before
+            if not session.wanted:
+                self._drop(session.id)
+                return Fetch([], None, is_incremental=False)
+            if session.kept_bytes > before and self.kept_bytes > self._most_bytes:
+                self._drop(session.id)  # the client begins anew, perhaps without a session
+                return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         session.epoch = 1 if session.epoch == LARGEST_EPOCH else session.epoch + 1
         session.used_ms = now_ms
         self._sessions.move_to_end(session.id)
         return Fetch(list(session.wanted.values()), session, is_incremental=True)
 
     def _new(self, wanted: list[CachedPartition], by_id: bool, now_ms: int) -> Session | None:
-        if not wanted or not self._make_room(now_ms):
+        if not wanted or not self._make_room(kept_bytes(wanted), now_ms):
             return None
         id = random.randint(1, LARGEST_ID)
         while id in self._sessions:
             id = random.randint(1, LARGEST_ID)
         session = self._sessions[id] = Session(id, by_id, wanted, now_ms)
+        self.kept_bytes += session.kept_bytes
         return session
 
-    def _make_room(self, now_ms: int) -> bool:
-        if len(self._sessions) < self._slots:
-            return True
-        oldest = next(iter(self._sessions.values()), None)
-        if oldest is None or now_ms - oldest.used_ms < LIVELY_MS:
-            return False
-        del self._sessions[oldest.id]
+    def _make_room(self, size: int, now_ms: int) -> bool:
+        while len(self._sessions) >= self._slots or self.kept_bytes + size > self._most_bytes:
+            oldest = next(iter(self._sessions.values()), None)
+            if oldest is None or now_ms - oldest.used_ms < LIVELY_MS:
+                return False
+            self._drop(oldest.id)
         return True
+
+    def _drop(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self.kept_bytes -= session.kept_bytes
+
+
+def kept_bytes(wanted: Iterable[CachedPartition]) -> int:
+    return SESSION_BYTES + sum(item.kept_bytes for item in wanted)
 
 
 def _wanted(request: FetchRequest, by_id: bool) -> list[CachedPartition]:

@@ -26,7 +26,7 @@ from semel.core.transactions.producer_ids import ProducerIds
 from semel.store.directory import DiskStore
 from semel.store.files import Files
 from semel.store.interface import Log, StorageError, Store
-from semel.store.memory import MemoryLog
+from semel.store.unavailable import UnavailableLog
 
 if TYPE_CHECKING:
     from semel.broker.server import Broker
@@ -36,10 +36,6 @@ logger = logging.getLogger("semel.partitions")
 #: Partitions that are made in one turn of the loop; further ones come one by one.
 MADE_AT_ONCE = 20
 UNMADE: Any = None
-
-
-class UnavailableLog(MemoryLog):
-    """In place of a log that the disk would not give us: it refuses everything."""
 
 
 class PartitionsToMake(list[Partition]):
@@ -75,7 +71,10 @@ class Partitions:
         self.broker = broker
         self.store = self.new_store()
         self.opener = Opener()
-        self.sessions = FetchSessions(broker.settings["max.incremental.fetch.session.cache.slots"])
+        self.sessions = FetchSessions(
+            broker.settings["max.incremental.fetch.session.cache.slots"],
+            broker.settings["max.incremental.fetch.session.cache.bytes"],
+        )
         self.producer_ids = ProducerIds(
             broker.catalog.allocate_producer_ids, self._order_producer_ids
         )
@@ -180,9 +179,8 @@ class Partitions:
             return make(log=self._find_log(topic, index))
         except StorageError as problem:
             logger.error("a partition is offline", extra={"why": str(problem)})
-            unavailable = UnavailableLog(topic.name, index, topic.id, log_config(topic.config))
-            unavailable.fail(problem)
-            return make(log=unavailable)
+            config = log_config(topic.config)
+            return make(log=UnavailableLog(topic.name, index, topic.id, config, problem))
 
     async def _make_gently(self) -> None:
         """One at a time, others being served in between."""
@@ -248,9 +246,7 @@ class Partitions:
         def allocate(draft: CatalogDraft) -> range:
             return draft.allocate_producer_ids()
 
-        self.broker.catalog.change(allocate, ("producer ids",)).add_done_callback(
-            self._producer_ids_came
-        )
+        self.broker.catalog.change(allocate).add_done_callback(self._producer_ids_came)
 
     def _producer_ids_came(self, done: asyncio.Future[range]) -> None:
         if done.cancelled() or done.exception() is not None:

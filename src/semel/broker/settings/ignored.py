@@ -124,7 +124,7 @@ _TAKEN_AT_START = """
     metrics.num.samples metrics.recording.level metrics.sample.window.ms
     num.replica.alter.log.dirs.threads offsets.commit.timeout.ms offsets.load.buffer.size
     offsets.topic.compression.codec producer.purgatory.purge.interval.requests
-    queued.max.request.bytes quota.window.num quota.window.size.seconds
+    quota.window.num quota.window.size.seconds
     remote.log.manager.copy.quota.window.num remote.log.manager.copy.quota.window.size.seconds
     remote.log.manager.fetch.quota.window.num remote.log.manager.fetch.quota.window.size.seconds
     remote.log.manager.task.interval.ms remote.log.manager.thread.pool.size

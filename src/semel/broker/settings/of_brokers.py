@@ -90,6 +90,7 @@ _SOCKETS = [
     _setting("connections.max.idle.ms", LONG, 600_000, at_least(1), "Connections silent for this long are closed."),
     _setting("max.connections", INT, UNLIMITED, at_least(0), "How many connections at once.", CLUSTER_WIDE),
     _setting("max.connections.per.ip", INT, UNLIMITED, at_least(0), "How many connections at once from one address.", CLUSTER_WIDE),
+    _setting("queued.max.request.bytes", LONG, 256 << 20, at_least(-1), "How many bytes of requests, of all connections, may be held until they are answered; beyond, large requests are read one at a time. At least the largest request fits; -1 is no limit. (Kafka: -1)"),
     _setting("queued.max.requests", INT, 500, at_least(1), "How many requests of one connection may wait for their answer before no more are read from it. (In Kafka: of all connections.)"),
     _setting("request.max.elements", INT, 50_000, at_least(1), "How many elements (topics, partitions, keys, ids …) one request may have; one with more closes its connection. A request is served in one piece, and everybody else waits for it. (Kafka has no such limit.)", CLUSTER_WIDE),
     _setting("request.timeout.ms", INT, 30_000, at_least(1), "How long a request between brokers may take. Without effect here: there is one broker."),
@@ -148,6 +149,7 @@ _LOG = [
 
 _FETCH = [
     _setting("fetch.max.bytes", INT, 57_671_680, at_least(1024), "The most one Fetch answer carries."),
+    _setting("max.incremental.fetch.session.cache.bytes", LONG, 64 << 20, at_least(0), "About how many bytes the remembered fetch sessions take together. (Not in Kafka.)"),
     _setting("max.incremental.fetch.session.cache.slots", INT, 1000, at_least(0), "How many fetch sessions are remembered."),
 ]
 
@@ -184,6 +186,8 @@ _GROUPS = [
     _setting("group.consumer.session.timeout.ms", INT, 45_000, at_least(1), "A member silent for this long is removed (KIP-848)."),
     _setting("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer"), any_of("classic", "consumer"), "The group protocols this broker speaks. (Kafka adds streams.)"),
     _setting("group.initial.rebalance.delay.ms", INT, 0, at_least(0), "How long a new classic group waits for more members. (Kafka: 3000)"),
+    _setting("group.max.bytes", INT, 64 << 20, at_least(1 << 16), "The most bytes that the members of one group may say together: subscriptions, metadata, assignments. (Not in Kafka.)"),
+    _setting("groups.max.bytes", LONG, 256 << 20, at_least(1 << 20), "The same of all groups of this broker. (Not in Kafka.)"),
     _setting("group.max.session.timeout.ms", INT, 1_800_000, at_least(1), "The longest session timeout of a classic member."),
     _setting("group.max.size", INT, UNLIMITED, at_least(1), "The most members of a classic group."),
     _setting("group.min.session.timeout.ms", INT, 6000, at_least(1), "The shortest session timeout of a classic member."),

@@ -51,6 +51,7 @@ class JoinGroup:
     version: int = 9
     fresh_member_id: str = ""
     request_id: int = 0
+    room: int = 2**62  # how many more bytes the members of all groups may say
 
     def refused(self, error: ErrorCode, message: str | None = None) -> JoinReply:
         return JoinReply(error, self.member_id)

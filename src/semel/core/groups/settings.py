@@ -11,6 +11,7 @@ class GroupSettings:
     min_session_timeout_ms: int = 6_000
     max_session_timeout_ms: int = 1_800_000
     max_size: int = _UNLIMITED
+    max_bytes: int = _UNLIMITED  # what the members of one group say, of either protocol
     max_record_bytes: int = 1_048_588  # message.max.bytes: what the log of a group may take
     # CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS: a constant in Kafka too.
     new_member_join_timeout_ms: int = 5 * 60 * 1000

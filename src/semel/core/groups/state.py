@@ -37,6 +37,7 @@ class GroupsState:
         self.offsets = OffsetStore()
         self.timers = Timers()
         self.topics = Topics()
+        self.kept_bytes = 0  # of the members of all groups
         self._order = 0
 
     def apply(self, record: Record) -> None:
@@ -49,9 +50,11 @@ class GroupsState:
                 else:
                     self.timers.set(key, deadline)
             case ClassicGroupChanged(group):
+                self.kept_bytes += group.kept_bytes - self._kept_of(group.group_id)
                 self.groups[group.group_id] = group
             case ClassicGroupDeleted(group_id):
                 if isinstance(self.groups.get(group_id), ClassicGroup):
+                    self.kept_bytes -= self._kept_of(group_id)
                     del self.groups[group_id]
             case OffsetDeleted(group_id, topic, partition):
                 self.offsets.delete(group_id, topic, partition)
@@ -62,7 +65,13 @@ class GroupsState:
             case SettingsSeen(settings):
                 self.settings = settings
             case _:
+                before = self._kept_of(record.group_id)
                 self._apply_consumer(record)
+                self.kept_bytes += self._kept_of(record.group_id) - before
+
+    def _kept_of(self, group_id: str) -> int:
+        group = self.groups.get(group_id)
+        return 0 if group is None else group.kept_bytes
 
     def _apply_offset(self, record: OffsetCommitted) -> None:
         self._order += 1

@@ -16,6 +16,8 @@ from semel.core.groups.states import CLASSIC_MOVES, ClassicState
 from semel.wire.errors import ErrorCode
 
 CONSUMER_PROTOCOL = "consumer"
+#: What a member costs in memory beside what it says.
+MEMBER_BYTES = 600
 
 
 class ClassicMember(NamedTuple):  # of all immutable things the one that changes fastest
@@ -30,6 +32,12 @@ class ClassicMember(NamedTuple):  # of all immutable things the one that changes
     awaiting_join: int | None = None  # the id of the JoinGroup request that waits for an answer
     awaiting_sync: int | None = None
     is_new: bool = False  # has not been through a rebalance: its parked JoinGroup can expire
+
+    @property
+    def kept_bytes(self) -> int:
+        """About what it costs to remember it: all but a little is what the client said."""
+        said = len(self.member_id) + len(self.client_id) + len(self.assignment)
+        return MEMBER_BYTES + said + sum(len(name) + len(data) for name, data in self.protocols)
 
     @property
     def is_static(self) -> bool:
@@ -79,6 +87,7 @@ class ClassicGroup:
     new_member_added: bool = False  # while the initial delay runs: it may be extended
     initial_delay: tuple[int, int] | None = None  # (running delay, time left after it) in ms
     subscribed_topics: frozenset[str] | None = None
+    kept_bytes: int = 0  # of members, also of those that have yet to come back with their id
 
     @staticmethod
     def from_metadata(metadata: ClassicGroupMetadata) -> "ClassicGroup":
@@ -127,6 +136,7 @@ class ClassicGroup:
             self.new_member_added,
             self.initial_delay,
             self.subscribed_topics,
+            self.kept_bytes,
         )
 
     # Questions
@@ -210,11 +220,21 @@ class ClassicGroup:
         assert state in CLASSIC_MOVES[self.state], f"{self.state} -> {state}"
         self.state, self.state_since_ms = state, now_ms
 
+    def expect(self, member_id: str) -> None:
+        """It was given this id, and is to come back with it."""
+        self.pending_members.add(member_id)
+        self.kept_bytes += MEMBER_BYTES + len(member_id)
+
+    def _expect_no_more(self, member_id: str) -> None:
+        if member_id in self.pending_members:
+            self.pending_members.remove(member_id)
+            self.kept_bytes -= MEMBER_BYTES + len(member_id)
+
     def put(self, member: ClassicMember) -> None:
         """Add or update. The first member ever becomes the leader."""
         self._count(self.members.get(member.member_id), member)
         self.members[member.member_id] = member
-        self.pending_members.discard(member.member_id)
+        self._expect_no_more(member.member_id)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
         if self.leader is None:
@@ -227,7 +247,7 @@ class ClassicGroup:
             self.static_members.pop(member.instance_id, None)
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
-        self.pending_members.discard(member_id)
+        self._expect_no_more(member_id)
         self.pending_sync.discard(member_id)
 
     def replace_static(self, instance_id: str, new_member_id: str) -> ClassicMember:
@@ -272,6 +292,8 @@ class ClassicGroup:
         self.pending_sync.clear()
 
     def _count(self, old: ClassicMember | None, new: ClassicMember | None) -> None:
+        self.kept_bytes += 0 if new is None else new.kept_bytes
+        self.kept_bytes -= 0 if old is None else old.kept_bytes
         if old is not None and old.awaiting_join is not None:
             self.awaiting_join_count -= 1
         if new is not None and new.awaiting_join is not None:

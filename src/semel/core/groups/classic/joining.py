@@ -7,7 +7,7 @@ members), KIP-394 (a member id first) and the initial rebalance delay. SyncGroup
 
 from dataclasses import replace
 
-from semel.core.groups.classic.group import ClassicGroup, ClassicMember
+from semel.core.groups.classic.group import MEMBER_BYTES, ClassicGroup, ClassicMember
 from semel.core.groups.commands import JoinGroup
 from semel.core.groups.draft import Draft, join_key, session_key, sync_key
 from semel.core.groups.replies import LATER, JoinReply, Later, RequestRefused, SyncReply
@@ -43,6 +43,8 @@ def join(draft: Draft, group: ClassicGroup | None, command: JoinGroup) -> JoinRe
 
 
 def _admit(draft: Draft, group: ClassicGroup, command: JoinGroup) -> JoinReply | Later:
+    if not _has_bytes(draft, group, command):
+        return JoinReply(ErrorCode.GROUP_MAX_SIZE_REACHED)
     if not _has_room(draft, group, command.member_id):
         group.remove(command.member_id)
         return JoinReply(ErrorCode.GROUP_MAX_SIZE_REACHED)
@@ -51,6 +53,16 @@ def _admit(draft: Draft, group: ClassicGroup, command: JoinGroup) -> JoinReply |
     if command.member_id:
         return _join_known(draft, group, command)
     return _join_unknown(draft, group, command)
+
+
+def _has_bytes(draft: Draft, group: ClassicGroup, command: JoinGroup) -> bool:
+    """Whether what it says may be kept. A member that says no more than before is never refused."""
+    said = MEMBER_BYTES + len(command.client_id)
+    said += len(command.member_id or command.fresh_member_id)
+    said += sum(len(name) + len(data) for name, data in command.protocols)
+    known = group.members.get(command.member_id)
+    growth = said - (0 if known is None else known.kept_bytes)
+    return growth <= 0 or growth <= min(command.room, draft.settings.max_bytes - group.kept_bytes)
 
 
 def _has_room(draft: Draft, group: ClassicGroup, member_id: str) -> bool:
@@ -72,7 +84,7 @@ def _join_unknown(draft: Draft, group: ClassicGroup, command: JoinGroup) -> Join
         return _add(draft, group, command, command.fresh_member_id)
     if command.version < KNOWN_MEMBER_ID_SINCE:
         return _add(draft, group, command, command.fresh_member_id)
-    group.pending_members.add(command.fresh_member_id)
+    group.expect(command.fresh_member_id)
     draft.set_timer(
         session_key(group.group_id, command.fresh_member_id), command.session_timeout_ms
     )

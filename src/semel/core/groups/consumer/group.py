@@ -17,6 +17,9 @@ from semel.core.groups.states import ConsumerState, MemberState
 LEAVE_EPOCH = -1  # the member leaves for good
 LEAVE_STATIC_EPOCH = -2  # a static member leaves, and will be back under its instance id
 
+#: What a member, and a name that it subscribes to, cost in memory beside the text.
+MEMBER_BYTES, NAME_BYTES = 1_000, 120
+
 Assignment = dict[UUID, frozenset[int]]
 Owned = dict[UUID, dict[int, int]]  # topic id -> partition -> the epoch it was given to the member
 NOTHING: Owned = {}
@@ -47,6 +50,14 @@ class ConsumerMember(NamedTuple):
     assigned: Owned = NOTHING
     revoking: Owned = NOTHING  # to be given up before the next epoch
 
+    @property
+    def kept_bytes(self) -> int:
+        """About what it costs to remember it: all but a little is what the client said."""
+        said = len(self.member_id) + len(self.client_id) + len(self.topic_regex or "")
+        names = sum(map(len, self.topic_names)) + NAME_BYTES * len(self.topic_names)
+        protocols = () if self.classic is None else self.classic.protocols
+        return MEMBER_BYTES + said + names + sum(len(name) + len(data) for name, data in protocols)
+
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == assignment_epoch
 
@@ -76,6 +87,7 @@ class ConsumerGroup:
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
     owner_epochs: Owned = field(default_factory=dict)  # the epochs of those who hold them now
     regex_members: int = 0  # how many subscribe by expression
+    kept_bytes: int = 0  # of members
     # memory only: the topics the metadata hash was last compared to
     checked_topics_version: int = -1
 
@@ -161,8 +173,10 @@ class ConsumerGroup:
         if known is not None:
             self._release_partitions(known)
             self.regex_members -= bool(known.topic_regex)
+            self.kept_bytes -= known.kept_bytes
         self.members[member.member_id] = member
         self.regex_members += bool(member.topic_regex)
+        self.kept_bytes += member.kept_bytes
         for topic_id, partitions in _held(member):
             owners = self.owner_epochs.setdefault(topic_id, {})
             owners.update(dict.fromkeys(partitions, member.epoch))
@@ -175,6 +189,7 @@ class ConsumerGroup:
             return
         self._release_partitions(member)
         self.regex_members -= bool(member.topic_regex)
+        self.kept_bytes -= member.kept_bytes
         if self.static_members.get(member.instance_id or "") == member_id:
             del self.static_members[member.instance_id or ""]
 

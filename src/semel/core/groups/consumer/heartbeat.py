@@ -138,6 +138,7 @@ def introduce(
     """The first step: the group's epoch, and whether the member's subscription is a new one."""
     has_new_names = known.topic_names != member.topic_names
     if member != known:
+        check_bytes(draft, group, known.kept_bytes, member.kept_bytes)
         draft.keep(MemberSubscription(group.group_id, member))
     regex = update_regexes(draft, group, known, member)
     epoch = group.epoch
@@ -145,6 +146,16 @@ def introduce(
     if must_bump or group.checked_topics_version != draft.state.topics.version:
         epoch = check_metadata(draft, group, member, must_bump)
     return epoch, has_new_names or regex.is_changed
+
+
+def check_bytes(draft: Draft, group: ConsumerGroup, known: int, said: int) -> None:
+    """A group's members may not say more than this together."""
+    limit = draft.settings.max_bytes
+    if said > known and group.kept_bytes - known + said > limit:
+        raise RequestRefused(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The members of the group say more than {limit} bytes.",
+        )
 
 
 def check_size(draft: Draft, group: ConsumerGroup, member_id: str) -> None:

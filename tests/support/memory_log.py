@@ -1,4 +1,4 @@
-"""Logs in memory, for tests: the behaviour of the disk engine without the disk."""
+"""Logs in memory: the behaviour of the disk engine without the disk."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence

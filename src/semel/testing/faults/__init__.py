@@ -1,0 +1,1 @@
+"""Faults on demand, and the watch over requests that lets them strike."""
