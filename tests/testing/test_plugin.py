@@ -127,7 +127,7 @@ import sys
 
 def test_nothing():
     loaded = {name for name in sys.modules if name.startswith("semel.")}
-    assert loaded == {"semel.testing", "semel.testing.plugin"}
+    assert not {name for name in loaded if name.startswith(("semel.broker", "semel.client"))}
 """
     assert "1 passed" in run(tmp_path, test_nothing=nothing)
 

@@ -20,8 +20,9 @@ MAY_IMPORT = {
     "client": {"wire", "columnar", "net"},
     "spark": {"wire", "columnar", "net", "client"},
     "demo": {"columnar", "broker", "client", "spark"},
-    "testing": {"wire", "core", "store", "net", "broker", "client"},
-    "cli": {"wire", "columnar", "net", "broker", "client", "spark", "demo", "testing"},
+    "audit": {"wire", "client", "spark"},
+    "testing": {"wire", "core", "store", "net", "broker", "client", "audit"},
+    "cli": {"wire", "columnar", "net", "broker", "client", "spark", "demo", "audit", "testing"},
 }
 
 # A decision that reads a clock or rolls a die cannot be replayed.
@@ -42,7 +43,7 @@ HEAVY = {
     "numpy": {"columnar", "spark", "client"},
     "numba": {"columnar", "spark"},
     "pyarrow": {"columnar", "spark", "client", "demo"},
-    "pyspark": {"spark", "demo"},
+    "pyspark": {"spark", "demo", "audit"},
 }
 
 

@@ -20,6 +20,7 @@ class Exit(IntEnum):
     FAILED = 1, "It was tried and did not work: the cluster refused, or a disk, a port or a file."
     USAGE = 2, "The command line or a setting is wrong, or an extra is missing. Nothing was done."
     UNREACHABLE = 3, "No broker answered in time. The same command may work later."
+    ANOMALIES = 4, "An audit came to its end, and found anomalies."
     INTERRUPTED = 130, "Ctrl-C or SIGTERM stopped it before it was done."
 
 
