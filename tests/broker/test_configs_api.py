@@ -195,7 +195,7 @@ async def test_a_brokers_settings_change_while_it_runs_and_topics_follow(ask, br
     everywhere = change(BROKER, "", ("log.retention.ms", SET, "11"), ("max.connections", SET, "9"))
     assert await altered(ask, everywhere, 1) == (0, None)
     assert broker.settings["log.retention.ms"] == topic.config["retention.ms"] == 11
-    assert broker._listener.limits.max_connections == 9
+    assert broker.listeners.first.net.limits.max_connections == 9
     here = change(BROKER, "1", ("log.retention.ms", SET, "12"))
     assert await altered(ask, here, 1) == (0, None)
     assert topic.config["retention.ms"] == 12

@@ -163,8 +163,11 @@ async def test_a_port_of_metrics_that_is_taken_is_told_as_such(broker, tmp_path)
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"listeners": "SSL://:9093"}, "only PLAINTEXT is supported, neither TLS nor SASL"),
-        ({"listeners": "PLAINTEXT://:1,SSL://:2"}, "one listener is supported, not several"),
+        ({"listeners": "TLS://:9093"}, "TLS is none of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+        ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "must have a different name"),
+        ({"listeners": "PLAINTEXT://:1,SSL://:1"}, "must have a different port"),
+        ({"listener.security.protocol.map": "A:B"}, "expected NAME:PROTOCOL"),
+        ({"advertised.listeners": "SSL://kafka:1"}, "there is no listener SSL in listeners"),
         ({"listeners": "PLAINTEXT://:65536"}, "a port is a number from 0 to 65535"),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "clients need a name or address"),
         ({"advertised.listeners": "PLAINTEXT://kafka:0"}, "clients need a name or address"),

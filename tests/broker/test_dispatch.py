@@ -253,7 +253,7 @@ async def test_an_answer_after_the_client_left_harms_nobody(
     leaving.send(CLUSTER, 0)
     await started.wait()
     leaving.writer.transport.abort()
-    await until(lambda: len(broker._listener.connections) == 1)
+    await until(lambda: len(broker.listeners.first.net.connections) == 1)
     future.set_exception(RuntimeError("too late to matter"))
     assert (await staying(MetadataRequest(topics=[]), 1)).topics == []
     assert not caplog.records

@@ -72,7 +72,8 @@ def test_the_blocking_form_raises_what_kept_it_from_starting(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "listeners", ["9092", "PLAINTEXT://host", "PLAINTEXT://host:port", "SSL://host:1", "x://:99999"]
+    "listeners",
+    ["9092", "PLAINTEXT://host", "PLAINTEXT://host:port", "EXTERNAL://host:1", "x://:99999"],
 )
 def test_a_bad_address_is_refused_at_once(listeners):
     with pytest.raises(BadSetting, match="for configuration listeners"):

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from semel.client import Admin, Consumer, Producer, UsageError, transact
+from semel.client.settings.clients import ProducerSettings
+from semel.client.settings.values import made_of
 
 
 def test_a_dict_of_java_style_names_makes_a_client() -> None:
@@ -192,3 +194,18 @@ def test_transact_takes_the_same_names_and_keeps_what_makes_it_exactly_once() ->
                  transactional_id="t")  # fmt: skip
     with pytest.raises(UsageError, match="did you mean linger_ms"):
         transact(inputs="t", group_id="g", transactional_id="t", settings={"linger.m": 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("lingerms", "unknown option 'lingerms'; did you mean linger_ms?"),
+        ("entirely", "unknown option 'entirely'"),
+    ],
+)
+def test_an_option_that_is_not_there_is_refused_also_if_none_is_like_it(
+    name: str, said: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        made_of(ProducerSettings, {name: 1})
+    assert str(refused.value) == said

@@ -115,7 +115,7 @@ class FedConnection(Connection):
     __slots__ = ("counts",)
 
     def __init__(self, broker: Broker, accepted: socket.socket, counts: Counter[str]) -> None:
-        super().__init__(broker._listener, broker.loop, accepted, ("127.0.0.1", 1))
+        super().__init__(broker.listeners.first.net, broker.loop, accepted, ("127.0.0.1", 1))
         self.counts = counts
 
     def give(self, frame: bytearray) -> None:

@@ -96,6 +96,7 @@ class Collector:
             yield from _counted(transactions.counts)
             yield from _present(transactions, self._broker.now_ms())
         yield _stable_lag(self._broker)
+        yield from _doors(self._broker)
 
 
 def _counted(counts: TransactionCounts) -> Iterator[Metric]:
@@ -151,6 +152,30 @@ def _present(transactions: Transactions, now_ms: int) -> Iterator[Metric]:
     for broker, number in transactions.markers.queued.items():
         queued.add_metric([broker], number)
     yield queued
+
+
+def _doors(broker: Broker) -> Iterator[Metric]:
+    """Of listeners with TLS or SASL."""
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    expiry = GaugeMetricFamily(
+        "semel_tls_certificate_expiry_timestamp_seconds",
+        "When the certificate of a listener expires",
+        labels=["listener"],
+    )
+    tried = CounterMetricFamily(
+        "semel_authentications",
+        "How clients' attempts to say who they are ended",
+        labels=["listener", "mechanism", "outcome"],
+    )
+    for name, listener in broker.listeners.all.items():
+        if listener.tls is not None:
+            expiry.add_metric([name], listener.tls.expires_at_ms / 1000)
+        if listener.sasl is not None:
+            for (mechanism, outcome), times in listener.sasl.counts.items():
+                tried.add_metric([name, mechanism, outcome], times)
+    yield expiry
+    yield tried
 
 
 def _stable_lag(broker: Broker) -> Metric:

@@ -22,18 +22,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from semel.broker.access.control import access_control
-from semel.broker.addresses import Address, parse_advertised, parse_listener
+from semel.broker.addresses import Address
 from semel.broker.catalog.catalog import Catalog
 from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from semel.broker.descriptors import share_out
 from semel.broker.directory import DataDirectory
 from semel.broker.dispatch import Dispatcher
+from semel.broker.listening import BrokerListeners
 from semel.broker.settings.definitions import BadSetting
 from semel.broker.settings.settings import Settings
-from semel.broker.start_failures import listening_on, using_directory
-from semel.core.access.principals import ANONYMOUS
+from semel.broker.start_failures import using_directory
 from semel.net.connection import Connection
-from semel.net.listener import Listener, ListenerLimits
 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
@@ -90,8 +89,6 @@ class Broker:
                 "the two"
             )
         self.settings = Settings(given)
-        self.listen_address = parse_listener("listeners", self.settings["listeners"])
-        self._advertised = self._parse_advertised()
         self._temporary: TemporaryDirectory[str] | None = None
         self._thread: BrokerThread | None = None
         if data is None and "log.dir" not in given:
@@ -104,13 +101,7 @@ class Broker:
         self.access = access_control(self)
         self._directory = DataDirectory(self.data)
         self._dispatcher = Dispatcher(self)
-        self._listener = Listener(
-            self._dispatcher.receive,
-            ListenerLimits(),
-            self._dispatcher.finish,
-            self._dispatcher.receive_large,
-            principal=ANONYMOUS,
-        )
+        self.listeners = BrokerListeners(self, self._dispatcher)
         self._started: list[Part] = []
         self._stopped = False
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -122,6 +113,7 @@ class Broker:
             raise RuntimeError("A broker starts once: make a new one on the same directory.")
         self.loop = asyncio.get_running_loop()
         self.shares = share_out()
+        self.listeners.load()
         try:
             with using_directory(self.data):
                 self._directory.open()
@@ -130,11 +122,9 @@ class Broker:
                 self._start_coordinators()
             if self.settings["metrics.port"] >= 0:
                 self._start_metrics()
-            self._set_limits()
-            self.settings.observers.append(self._set_limits)
-            with listening_on(self.listen_address):
-                await self._listener.start(*self.listen_address)
+            await self.listeners.start()
         except BaseException:
+            await self.listeners.stop()
             await self._stop_parts()
             raise
         log.info("listening", extra={"address": self.bootstrap_servers, "data": self.data})
@@ -144,7 +134,7 @@ class Broker:
         if self._stopped:
             return
         self._stopped = True
-        await self._listener.stop()
+        await self.listeners.stop()
         await self._stop_parts()
         if self._temporary is not None:
             self._temporary.cleanup()
@@ -214,53 +204,28 @@ class Broker:
 
     @property
     def port(self) -> int:
-        return self._listener.port
+        return self.listeners.first.net.port
+
+    @property
+    def listen_address(self) -> Address:
+        return self.listeners.first.place.address
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients are given to connect to."""
-        return str(self._advertised or Address(self._reachable_host(), self.port))
+        """What clients are given to connect to: the first listener's address."""
+        return self.bootstrap_servers_of(self.listeners.first.place.name)
+
+    def bootstrap_servers_of(self, listener: str) -> str:
+        """The same of a listener by its name, as `SASL_SSL`."""
+        return str(self.listeners.advertised_by(listener.upper()))
 
     def advertised(self, connection: Connection) -> Address:
-        """The address to tell this client: as set, or, listening everywhere, the one it came to."""
-        if self._advertised is not None:
-            return self._advertised
-        if self.listen_address.is_wildcard:
-            return Address(connection.local_host, self.port)
-        return Address(self.listen_address.host, self.port)
+        """The address to tell this client: that of the listener it came by."""
+        return self.listeners.advertised(connection)
 
     @staticmethod
     def now_ms() -> int:
         return time.time_ns() // 1_000_000
-
-    def _reachable_host(self) -> str:
-        """Where clients on this machine find it."""
-        if self.listen_address.is_wildcard:
-            return "::1" if self.listen_address.is_ipv6 else "127.0.0.1"
-        return self.listen_address.host
-
-    def _parse_advertised(self) -> Address | None:
-        text = self.settings["advertised.listeners"]
-        return parse_advertised("advertised.listeners", text) if text else None
-
-    # Settings that change while it runs
-
-    def _set_limits(self) -> None:
-        settings = self.settings
-        limits = self._listener.limits
-        limits.set_max_frame_size(settings["socket.request.max.bytes"])
-        limits.max_connections = min(settings["max.connections"], self.shares.connections)
-        limits.max_connections_per_address = settings["max.connections.per.ip"]
-        limits.max_waiting = settings["queued.max.requests"]
-        most = settings["queued.max.request.bytes"]
-        no_limit = most < 0
-        self._listener.memory.limit = (
-            1 << 62 if no_limit else max(most, settings["socket.request.max.bytes"])
-        )
-        limits.idle_seconds = settings["connections.max.idle.ms"] / 1000
-        limits.backlog = settings["socket.listen.backlog.size"]
-        limits.send_buffer = settings["socket.send.buffer.bytes"]
-        limits.receive_buffer = settings["socket.receive.buffer.bytes"]
 
     # Two ways to hold it
 

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from semel.broker.addresses import LAST_PORT, Address, parse_listener
+from semel.broker.addresses import LAST_PORT, Address, parse_listeners
 from semel.broker.descriptors import raise_limit
 from semel.broker.log_lines import FORMATS, LEVELS, write_lines
 from semel.broker.server import Broker
@@ -67,11 +67,24 @@ def _listeners(known: str | None, host: str | None, port: int | None) -> str:
     """Where to listen: host and port take the place of those that are set elsewhere."""
     if known is not None and host is None and port is None:
         return known
-    usual = parse_listener("listeners", known) if known else Address(DEFAULT_HOST, DEFAULT_PORT)
+    name, usual = "PLAINTEXT", Address(DEFAULT_HOST, DEFAULT_PORT)
+    if known:
+        name, usual = _only_listener(known)
     address = Address(
         usual.host if host is None else host.strip("[]"), usual.port if port is None else port
     )
-    return f"PLAINTEXT://{address}"
+    return f"{name}://{address}"
+
+
+def _only_listener(known: str) -> tuple[str, Address]:
+    """The name and the address of the listener that is set elsewhere."""
+    name = known.partition("://")[0].strip().upper()
+    if "," in known:
+        raise BadSetting(
+            "--host and --port are for one listener: leave them out, `listeners` has several"
+        )
+    (found,) = parse_listeners("listeners", known, {name: "PLAINTEXT"})
+    return name, found.address
 
 
 async def _serve(broker: Broker) -> None:
@@ -89,8 +102,7 @@ async def _serve(broker: Broker) -> None:
 def start_message(broker: Broker) -> str:
     address = broker.bootstrap_servers
     return (
-        f"Semel is listening on {Address(broker.listen_address.host, broker.port)}; "
-        f"its data is in {broker.data}.\n"
+        f"Semel is listening on {_addresses(broker)}; its data is in {broker.data}.\n"
         f"{_whereabouts(broker)}"
         "Any Kafka client can talk to it. To try, in another terminal:\n"
         "\n"
@@ -101,20 +113,33 @@ def start_message(broker: Broker) -> str:
     )
 
 
+def _addresses(broker: Broker) -> str:
+    listeners = broker.listeners.all.values()
+    if len(listeners) == 1:
+        return str(broker.listeners.first.address)
+    return ", ".join(f"{one.address} ({one.place.name})" for one in listeners)
+
+
 def _whereabouts(broker: Broker) -> str:
     """What cannot be seen from the address alone."""
     lines = []
     if broker.settings["advertised.listeners"]:
         lines.append(f"Clients are told to connect to {broker.bootstrap_servers}.")
-    elif broker.listen_address.is_wildcard:
+    elif broker.listen_address.is_wildcard and len(broker.listeners.all) == 1:
         lines.append(
             "That is every address of this machine: clients elsewhere use its name, those here "
             f"{broker.bootstrap_servers}."
         )
-    if not broker.listen_address.is_loopback:
+    open_to_all = [
+        one
+        for one in broker.listeners.all.values()
+        if not one.asks_who and not one.place.address.is_loopback
+    ]
+    if open_to_all:
+        safe = all(one.place.has_tls for one in open_to_all)
         lines.append(
-            "Whoever reaches it may read and write: it asks for no password, and nothing is "
-            "encrypted."
+            "Whoever reaches it may read and write: it asks for no password"
+            + ("." if safe else ", and nothing is encrypted.")
         )
     if broker.settings["metrics.port"] >= 0:
         metrics = Address(broker.listen_address.host, broker.metrics.port)

@@ -82,6 +82,7 @@ class Connection:
         "peer_host",
         "peer_port",
         "principal",
+        "session",
         "state",
         "waits",
     )
@@ -121,7 +122,12 @@ class Connection:
         self._at_rest = True  # nothing of all this is under way; found out by `_flush` alone
         self.closed = False
         self.state: Any = None  # whatever the service above wants to remember
+        self.session: Any = None  # … and of how the client has shown who it is
         self.waits: set[Waiting] = set()  # what need not wait longer than the connection lives
+
+    def move_to(self, host: Host) -> None:
+        """Have another look after it from the next request on."""
+        self._host = host
 
     # Reading
 

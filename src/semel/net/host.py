@@ -28,7 +28,6 @@ class Host(Protocol):
     name: str
     principal: Any
     scratch: bytearray
-    watcher: Watcher
     spare: bytearray | None
     memory: RequestMemory
     receive: Callable[[Connection, bytearray], Any]
@@ -36,8 +35,12 @@ class Host(Protocol):
     finish: Callable[[], None]
 
     @property
+    def watcher(self) -> Watcher: ...
+    @property
     def limits(self) -> Limits: ...
     def forget(self, connection: Connection) -> None: ...
+    def greeted(self, connection: Connection) -> None:
+        """The TLS handshake is over."""
 
 
 class Waiting(Protocol):

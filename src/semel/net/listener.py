@@ -17,10 +17,13 @@ from typing import Any
 
 from semel.net import serving
 from semel.net.connection import SCRATCH_SIZE, Connection
+from semel.net.host import Host
 from semel.net.memory import RequestMemory
 from semel.net.watching import watcher_of
 
 log = logging.getLogger("semel.net")
+
+Connect = Callable[[Host, asyncio.AbstractEventLoop, socket.socket, Any], Connection]
 
 #: Idle connections are looked for this many times within the idle time.
 SWEEPS_PER_IDLE_TIME = 4
@@ -58,6 +61,7 @@ class Listener:
         finish: Callable[[], None] = lambda: None,
         receive_large: Callable[[Connection, bytearray], Any] | None = None,
         name: str = "PLAINTEXT",
+        memory: RequestMemory | None = None,
         principal: Any = None,
     ) -> None:
         self.name = name
@@ -69,8 +73,14 @@ class Listener:
         self.connections: set[Connection] = set()
         self.scratch = bytearray(SCRATCH_SIZE)
         self.spare: bytearray | None = None
-        self.memory = RequestMemory()
+        self.memory = memory or RequestMemory()
         self.host, self.port = "", 0
+        #: Who looks after new connections, and what makes them; set before it starts.
+        self.first_host: Host = self
+        self.connect: Connect = Connection
+        #: The time a new connection has to show who it is, where that is asked.
+        self.admission_seconds: float | None = None
+        self._newcomers: dict[Connection, asyncio.TimerHandle] = {}
         self._per_address: Counter[str] = Counter()
         self._drained: asyncio.Event | None = None
         self._sockets: list[ListeningSocket] = []
@@ -112,11 +122,26 @@ class Listener:
         ):
             if size > 0:
                 accepted.setsockopt(socket.SOL_SOCKET, option, size)
-        connection = Connection(self, self._loop, accepted, peer)
+        connection = self.connect(self.first_host, self._loop, accepted, peer)
         self.watcher.watch(accepted.fileno(), connection)
         refusal = self._admit(connection)
         if refusal is not None:
             connection.close(refusal)
+        elif self.admission_seconds is not None:
+            self._newcomers[connection] = self._loop.call_later(
+                self.admission_seconds, self._close_stranger, connection
+            )
+
+    def _close_stranger(self, connection: Connection) -> None:
+        connection.close(f"did not show who it is within {self.admission_seconds:g} s")
+
+    def admitted(self, connection: Connection) -> None:
+        """The client has shown who it is."""
+        timer = self._newcomers.pop(connection, None)
+        if timer is not None:
+            timer.cancel()
+
+    greeted = admitted  # where TLS is all that is asked
 
     def _admit(self, connection: Connection) -> str | None:
         """Count a connection that was made, or say why it may not stay."""
@@ -132,6 +157,8 @@ class Listener:
         return None
 
     def forget(self, connection: Connection) -> None:
+        if self._newcomers:
+            self.admitted(connection)
         self.connections.discard(connection)
         self._per_address[connection.peer_host] -= 1
         if not self._per_address[connection.peer_host]:

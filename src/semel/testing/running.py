@@ -77,8 +77,9 @@ class BrokerUnderTest(Broker):
 
     def drop_connections(self) -> None:
         """All of them, now: nobody waits for the answers of a broker that goes away."""
-        for connection in list(self._listener.connections):
-            connection.close()
+        for listener in self.listeners.all.values():
+            for connection in list(listener.net.connections):
+                connection.close()
 
     # From other threads
 

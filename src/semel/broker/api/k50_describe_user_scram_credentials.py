@@ -1,16 +1,18 @@
 """DescribeUserScramCredentials (API key 50, version 0): which users have SCRAM credentials.
 
 Who may:   DESCRIBE on the Cluster.
-Answers:   nobody has any; who is asked for by name is not found. A name asked for twice is told so
-           (ScramImage.describe).
+Answers:   of each user mechanisms and iterations, never keys; all users if none is named. A name
+           asked for twice is told so (ScramImage.describe).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
+from semel.broker.catalog.credentials import ScramCredentials
 from semel.broker.context import Context
 from semel.broker.operations import require_cluster
+from semel.core.access.scram import ScramMechanism
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.describe_user_scram_credentials import (
@@ -28,13 +30,16 @@ def handle(
     ctx: Context, request: DescribeUserScramCredentialsRequest, version: int
 ) -> DescribeUserScramCredentialsResponse:
     require_cluster(ctx, "DESCRIBE")
+    credentials = ctx.catalog.credentials
     times = Counter(user.name for user in request.users or ())
+    asked = times or Counter({user for _, user in credentials})
     return DescribeUserScramCredentialsResponse(
-        error_message=None, results=[_result(user, count) for user, count in times.items()]
+        error_message=None,
+        results=[_result(credentials, user, count) for user, count in asked.items()],
     )
 
 
-def _result(user: str, times: int) -> Result:
+def _result(credentials: ScramCredentials, user: str, times: int) -> Result:
     if times > 1:
         return Result(
             user=user,
@@ -42,6 +47,15 @@ def _result(user: str, times: int) -> Result:
             error_message="Cannot describe SCRAM credentials for the same user twice in a single "
             f"request: {user}",
         )
+    infos = [
+        DescribeUserScramCredentialsResponse.CredentialInfo(
+            mechanism=mechanism.value, iterations=one.iterations
+        )
+        for mechanism in ScramMechanism
+        if (one := credentials.get((mechanism, user))) is not None
+    ]
+    if infos:
+        return Result(user=user, error_message=None, credential_infos=infos)
     return Result(
         user=user,
         error_code=ErrorCode.RESOURCE_NOT_FOUND,

@@ -38,7 +38,9 @@ def handle(ctx: Context, request: DescribeQuorumRequest, version: int) -> Descri
         ],
     )
     if version >= 2:
-        listener = DescribeQuorumResponse.Listener(name="PLAINTEXT", host=host, port=port)
+        listener = DescribeQuorumResponse.Listener(
+            name=ctx.connection.listener, host=host, port=port
+        )
         node = DescribeQuorumResponse.Node(node_id=ctx.catalog.node_id, listeners=[listener])
         response.nodes = [node]
     return response

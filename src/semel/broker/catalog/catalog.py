@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from semel.broker.catalog.credentials import ScramCredentials
 from semel.broker.catalog.draft import TOPIC, CatalogDraft
 from semel.broker.catalog.features import ELIGIBLE_LEADER_REPLICAS
 from semel.broker.catalog.internal_topics import INTERNAL_TOPICS, internal_topic
@@ -98,6 +99,7 @@ class Catalog:
         self.features: dict[str, int] = {}
         #: Dynamic configs of brokers ("" is the default of all) and groups: (type, name) → texts.
         self.configs: dict[tuple[str, str], dict[str, str]] = {}
+        self.credentials = ScramCredentials()
         self.rules = RuleBook()
         self.cluster_id = ""
         self.node_id = settings["node.id"]
@@ -140,8 +142,8 @@ class Catalog:
             except _UNREADABLE as problem:
                 raise DamagedJournal(
                     f"{self._journal.path} cannot be read by this version of Semel: its record "
-                    f"{number} is {record}. Use the version that wrote it, or put the file back "
-                    "from a backup."
+                    f"{number} is {_without_secrets(record)}. Use the version that wrote it, or "
+                    "put the file back from a backup."
                 ) from problem
 
     # Changing
@@ -351,6 +353,9 @@ class Catalog:
         if record["level"] == 0:
             del self.features[record["name"]]
 
+    def _apply_scram_credential(self, record: Record) -> None:
+        self.credentials.apply(record)
+
     def _apply_rule(self, record: Record) -> None:
         self.rules.add(_rule_of(record))
 
@@ -373,6 +378,7 @@ class Catalog:
             yield {"is": "producer ids", "next": self.next_producer_id}
         for (kind, name), configs in self.configs.items():
             yield {"is": "configs", "type": kind, "name": name, "configs": configs}
+        yield from self.credentials.snapshot()
         for topic in self.topics.values():
             yield {
                 "is": "topic",
@@ -397,6 +403,7 @@ _APPLIERS: dict[str, Callable[[Catalog, Record], Events]] = {
     "configs": Catalog._apply_configs,
     "producer ids": Catalog._apply_producer_ids,
     "feature": Catalog._apply_feature,
+    "scram credential": Catalog._apply_scram_credential,
     "rule": Catalog._apply_rule,
     "removed rule": Catalog._apply_removed_rule,
     "offset": Catalog._apply_offset,
@@ -423,6 +430,13 @@ def alike(name: str) -> str:
 def id_text(id: uuid.UUID) -> str:
     """An id as Kafka prints it."""
     return base64.urlsafe_b64encode(id.bytes).decode().rstrip("=")
+
+
+def _without_secrets(record: Record) -> Record:
+    """A record as it may be shown."""
+    if isinstance(record, dict) and record.get("is") in ("scram credential", "configs"):
+        return {key: record[key] for key in record.keys() & {"is", "user", "type", "name"}}
+    return record
 
 
 def _new_cluster(node_id: int) -> Iterator[Record]:

@@ -19,6 +19,8 @@ from semel.broker.start_failures import CannotStart
 from semel.wire.checksum import crc32c
 
 HEADER = struct.Struct(">II")
+#: Nobody else reads it: there are credentials and passwords in it.
+MODE = 0o600
 Record = dict[str, Any]
 
 
@@ -35,7 +37,8 @@ class Journal:
     def open(self) -> tuple[list[Record], int]:
         """All records, and how many bytes of a torn tail were cut off."""
         created = not self.path.exists()
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, MODE)
+        os.fchmod(self._file, MODE)  # also one that was made before it held secrets
         content = self.path.read_bytes()
         try:
             records, self.size = read(content)
@@ -68,7 +71,7 @@ class Journal:
         """Put these records in place of all that is there, at once or not at all."""
         beside = self.path.with_suffix(".new")
         content = packed(records)
-        file = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+        file = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, MODE)
         try:
             _write_all(file, content)
             os.fsync(file)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
@@ -45,6 +45,13 @@ class BadSetting(ValueError):
     """A setting that there is not, or a value it does not take; says which and what is allowed."""
 
 
+class Secret(str):
+    """A password, or a key: shown to nobody who prints what it is part of."""
+
+    def __repr__(self) -> str:
+        return "[hidden]"
+
+
 @dataclass(frozen=True, slots=True)
 class Allowed:
     """Which values a setting takes, as a test and in words."""
@@ -73,6 +80,7 @@ def any_of(*choices: str) -> Allowed:
     )
 
 
+LISTENER_PREFIX = "listener.name."
 READ_ONLY, PER_BROKER, CLUSTER_WIDE = "read-only", "per-broker", "cluster-wide"
 
 
@@ -87,6 +95,8 @@ class Setting:
     update: str = READ_ONLY
     #: Settings that speak where this one is unset, each with the factor to this one's unit.
     fallbacks: tuple[tuple[str, int], ...] = ()
+    #: Whether listeners may have values of their own.
+    per_listener: bool = False
 
     @property
     def is_sensitive(self) -> bool:
@@ -120,7 +130,8 @@ class Setting:
             return self._read_boolean(given)
         if self.kind is SettingType.LIST:
             return _read_list(given)
-        return str(given).strip()
+        text = str(given).strip()
+        return Secret(text) if self.is_sensitive else text
 
     def _read_integer(self, given: object) -> int:
         low, high = _RANGES[self.kind]
@@ -162,14 +173,34 @@ def _read_list(given: object) -> tuple[str, ...]:
 
 
 class Table(dict[str, Setting]):
-    """Settings by name."""
+    """Settings by name. `listener.name.internal.ssl.client.auth` is that of one listener, where the
+    setting has `per_listener`: it is found, though not listed."""
 
     def __init__(self, settings: Iterable[Setting]) -> None:
         super().__init__((setting.name, setting) for setting in settings)
 
+    def __missing__(self, name: str) -> Setting:
+        if name.startswith(LISTENER_PREFIX):
+            # A listener's name, perhaps a SASL mechanism's, then the setting's, all with dots.
+            words = name.removeprefix(LISTENER_PREFIX).split(".")
+            for start in range(1, len(words)):
+                setting: Setting | None = super().get(".".join(words[start:]))
+                if setting is not None and setting.per_listener:
+                    return replace(setting, name=name, default=None)
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return self.get(str(name)) is not None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
     def named(self, name: str, what: str) -> Setting:
         """The setting of that name; an unknown name is told with the nearest one there is."""
-        setting = self.get(name)
+        setting: Setting | None = self.get(name)
         if setting is None:
             raise BadSetting(f"Unknown {what} name: {name}{self.hint(name)}")
         return setting

@@ -1,8 +1,8 @@
 """Settings of Apache Kafka 4.3.1's brokers that mean nothing here: which may be set, and which not.
 
-Kafka changes some while it runs. Those that only tune it (threads, buffers, what a TLS or SASL
-listener would use) are taken, kept and told again, and change nothing. Those that would limit or
-protect somebody, or are secrets, are not: nobody shall believe in a limit that is not there.
+Kafka changes some while it runs. Those that only tune it (threads, buffers, Kerberos) are taken,
+kept and told again, and change nothing. Those that would limit or protect somebody, or are secrets,
+are not: nobody shall believe in a limit that is not there.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ _TUNING = """
     share.coordinator.cached.buffer.max.bytes INT
 """
 _TUNING_OF_ONE_BROKER = """
-    sasl.enabled.mechanisms LIST
     sasl.kerberos.kinit.cmd STRING
     sasl.kerberos.min.time.before.relogin LONG
     sasl.kerberos.principal.to.local.rules LIST
@@ -53,9 +52,6 @@ _TUNING_OF_ONE_BROKER = """
     sasl.login.refresh.window.factor DOUBLE
     sasl.login.refresh.window.jitter DOUBLE
     sasl.mechanism.inter.broker.protocol STRING
-    ssl.cipher.suites LIST
-    ssl.client.auth STRING
-    ssl.enabled.protocols LIST
     ssl.endpoint.identification.algorithm STRING
     ssl.keymanager.algorithm STRING
     ssl.protocol STRING
@@ -75,18 +71,18 @@ def _ignored(rows: str, update: str) -> list[Setting]:
 IGNORED = Table(_ignored(_TUNING, CLUSTER_WIDE) + _ignored(_TUNING_OF_ONE_BROKER, PER_BROKER))
 
 _TAKEN_BY_KAFKA_ALONE = """
-    cordoned.log.dirs listener.security.protocol.map max.connection.creation.rate
-    max.connections.per.ip.overrides principal.builder.class sasl.jaas.config
-    ssl.engine.factory.class ssl.key.password ssl.keystore.certificate.chain ssl.keystore.key
-    ssl.keystore.location ssl.keystore.password ssl.keystore.type ssl.truststore.certificates
-    ssl.truststore.location ssl.truststore.password ssl.truststore.type
+    cordoned.log.dirs max.connection.creation.rate
+    max.connections.per.ip.overrides principal.builder.class
+    ssl.engine.factory.class
+    ssl.keystore.password
+    ssl.truststore.password
 """
 _TAKEN_AT_START = """
     alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
     alter.log.dirs.replication.quota.window.size.seconds
     auto.leader.rebalance.enable broker.heartbeat.interval.ms broker.session.timeout.ms
-    client.quota.callback.class connection.failed.authentication.delay.ms
-    connections.max.reauth.ms controlled.shutdown.enable controller.listener.names
+    client.quota.callback.class
+    controlled.shutdown.enable controller.listener.names
     controller.quorum.append.linger.ms controller.quorum.auto.join.enable
     controller.quorum.bootstrap.servers controller.quorum.election.backoff.max.ms
     controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
@@ -147,15 +143,12 @@ _TAKEN_AT_START = """
     sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
     sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
     sasl.oauthbearer.client.credentials.client.id
-    sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.clock.skew.seconds
-    sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
-    sasl.oauthbearer.jwks.endpoint.refresh.ms
+    sasl.oauthbearer.client.credentials.client.secret
     sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
-    sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
     sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
-    sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
+    sasl.oauthbearer.scope
     sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class
-    sasl.server.max.receive.size security.inter.broker.protocol security.providers
+    security.inter.broker.protocol security.providers
     share.coordinator.append.linger.ms share.coordinator.load.buffer.size
     share.coordinator.snapshot.update.records.per.snapshot
     share.coordinator.state.topic.compression.codec share.coordinator.state.topic.min.isr
@@ -164,7 +157,7 @@ _TAKEN_AT_START = """
     share.coordinator.threads share.coordinator.write.timeout.ms
     share.fetch.purgatory.purge.interval.requests socket.connection.setup.timeout.max.ms
     socket.connection.setup.timeout.ms ssl.allow.dn.changes ssl.allow.san.changes
-    ssl.principal.mapping.rules telemetry.max.bytes
+    telemetry.max.bytes
 """
 
 #: What does not change while a broker runs: in Kafka, or only here.

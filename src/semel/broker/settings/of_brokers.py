@@ -21,6 +21,7 @@ from semel.broker.settings.definitions import (
     between,
     one_of,
 )
+from semel.broker.settings.of_security import SECURITY_SETTINGS
 from semel.broker.settings.of_topics import COMPRESSIONS, GZIP_LEVELS, NEVER_MS
 
 BOOLEAN, DOUBLE, INT, LIST, LONG, SHORT, STRING = (
@@ -73,8 +74,8 @@ _NODE = [
     _setting("broker.id", INT, None, None, "Older name of `node.id`, for tools that ask by it; set that one. Without effect here.", fallbacks=(("node.id", 1),)),
     _setting("broker.rack", STRING, None, None, "The rack, or zone, this broker stands in."),
     _setting("process.roles", LIST, ("broker", "controller"), any_of("broker", "controller"), "One process is both broker and controller. Without effect here."),
-    _setting("listeners", STRING, "PLAINTEXT://127.0.0.1:9092", None, "Where to listen: PLAINTEXT://host:port; port 0 takes a free one. (Kafka listens on every interface.)"),
-    _setting("advertised.listeners", STRING, None, None, "The address told to clients, where it differs from `listeners`."),
+    _setting("listeners", STRING, "PLAINTEXT://127.0.0.1:9092", None, "Where to listen: NAME://host:port, several with commas between; port 0 takes a free one. The name is a protocol (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL) or one that `listener.security.protocol.map` has. (Kafka listens on every interface.)"),
+    _setting("advertised.listeners", STRING, None, None, "The addresses told to clients, where they differ from `listeners`: a client is told that of the listener it came by."),
     _setting("log.dir", STRING, "data", None, "The directory that holds everything this broker keeps."),
     _setting("durability", STRING, "os", one_of("os", "fsync"), "When a write counts as done: `os` = handed to the operating system (survives a killed process, as in Kafka), `fsync` = on the device (survives a power cut)."),
     _setting("metrics.port", INT, -1, between(-1, 65535), "Port of the Prometheus page; 0 takes a free one, -1 serves none."),
@@ -202,7 +203,15 @@ _GROUPS = [
 
 BROKER_SETTINGS = Table(
     sorted(
-        _NODE + _ACCESS + _SOCKETS + _TOPICS + _LOG + _FETCH + _TRANSACTIONS + _GROUPS,
+        _NODE
+        + _ACCESS
+        + _SOCKETS
+        + _TOPICS
+        + _LOG
+        + _FETCH
+        + _TRANSACTIONS
+        + _GROUPS
+        + SECURITY_SETTINGS,
         key=lambda setting: setting.name,
     )
 )

@@ -27,6 +27,7 @@ from semel.broker.settings.definitions import (
     Value,
 )
 from semel.broker.settings.ignored import FIXED, IGNORED
+from semel.broker.settings.of_brokers import BROKER_SETTINGS
 from semel.broker.settings.of_topics import GROUP_SETTINGS, TOPIC_SETTINGS
 from semel.broker.settings.settings import KEPT_SETTINGS, Settings, TopicConfig
 from semel.wire.errors import ErrorCode
@@ -169,9 +170,22 @@ class Resource:
                     raise BadSetting(f"Null value not supported for : {setting.name}")
                 self._check_bounds(setting.name, setting.parse(text))
                 checked[setting.name] = text
+            if self.type is ResourceType.BROKER:
+                self._check_listeners(checked)
         except BadSetting as problem:
             raise ApiError(_BAD_VALUE[self.type], str(problem)) from None
         return checked
+
+    def _check_listeners(self, checked: Mapping[str, str]) -> None:
+        """Whether the listeners could go on with it: a certificate that cannot be read is refused
+        now, by name, instead of being missed later."""
+        ctx = self.ctx
+        layers = {
+            name: ctx.catalog.configs.get((catalogs.BROKER, name), {})
+            for name in ("", str(ctx.catalog.node_id))
+        }
+        layers[self.name] = dict(checked)
+        ctx.broker.listeners.check(ctx.settings.with_changes(*layers.values()))
 
     def _check_bounds(self, name: str, value: Value) -> None:
         """Within what the broker allows groups to set (GroupConfig.validate)."""
@@ -234,11 +248,12 @@ class Resource:
         return self._group_entries(wanted)
 
     def _broker_entries(self, wanted: list[str] | None) -> Iterator[ConfigEntry]:
-        for setting in _selected(KEPT_SETTINGS, wanted):
+        for setting in self._broker_settings(wanted):
             sources = self._sources(setting)
             if self.name == "":  # the default of all brokers has only what is set on it
                 sources = [one for one in sources if one[2] is ConfigSource.DYNAMIC_DEFAULT_BROKER]
-            if setting.name in IGNORED or self.name == "":
+            is_listed = setting.name in BROKER_SETTINGS.keys()  # noqa: SIM118  (as it stands there)
+            if not is_listed or self.name == "":
                 if not sources:
                     continue
                 value = setting.parse(sources[0][1])
@@ -248,12 +263,18 @@ class Resource:
                 value = self.ctx.settings[setting.name]
             yield ConfigEntry(setting, value, sources, self._is_read_only(setting))
 
+    def _broker_settings(self, wanted: list[str] | None) -> Iterator[Setting]:
+        """Those of the table, and those that were given to single listeners."""
+        yield from _selected(KEPT_SETTINGS, wanted)
+        if wanted is None:
+            yield from (KEPT_SETTINGS[name] for name in self.ctx.settings.names_given())
+
     def _sources(self, setting: Setting) -> list[ConfigSynonym]:
         sources = list(_broker_sources(self.ctx.settings, setting.name))
         if setting.name == "advertised.listeners" and not sources:
             # Nobody set it: clients are told the address listened on, which was given at start.
-            address = self.ctx.broker.advertised(self.ctx.connection)
-            sources = [(setting.name, f"PLAINTEXT://{address}", ConfigSource.STATIC_BROKER)]
+            text = self.ctx.broker.listeners.advertised_text(self.ctx.connection)
+            sources = [(setting.name, text, ConfigSource.STATIC_BROKER)]
         return sources
 
     def _group_entries(self, wanted: list[str] | None) -> Iterator[ConfigEntry]:

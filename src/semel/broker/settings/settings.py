@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from semel.broker.settings.definitions import (
+    LISTENER_PREFIX,
     BadSetting,
     ConfigSource,
     Setting,
@@ -51,6 +52,27 @@ class Settings(dict[str, Value]):
         self[name] = value
         return value
 
+    def given(self, name: str) -> Value:
+        """What somebody has set it to, or None: no default."""
+        setting = KEPT_SETTINGS.get(name)
+        return setting and next((value for value, _ in self._own_values(setting)), None)
+
+    def of_listener(self, name: str) -> ListenerSettings:
+        return ListenerSettings(self, name)
+
+    def names_given(self) -> Iterator[str]:
+        """Of the settings of single listeners, which no table lists."""
+        layers = (self._given, self._dynamic_default, self._dynamic_broker)
+        names = {name for layer in layers for name in layer}
+        return (name for name in sorted(names) if name.startswith(LISTENER_PREFIX))
+
+    def with_changes(self, default: Mapping[str, str], broker: Mapping[str, str]) -> Settings:
+        """As these would be with other dynamic values; nobody is told."""
+        other = Settings()
+        other._given = self._given
+        other._dynamic_default, other._dynamic_broker = _parsed(default), _parsed(broker)
+        return other
+
     def change(self, default: Mapping[str, str], broker: Mapping[str, str]) -> None:
         """Take over the dynamic values of the whole cluster and of this broker."""
         self._dynamic_default = _parsed(default)
@@ -84,6 +106,33 @@ class Settings(dict[str, Value]):
             if value is not None:
                 return value * factor if value != -1 else value  # -1 is "no limit" in every unit
         return None
+
+
+class ListenerSettings:
+    """The settings as one listener sees them: its own where it has some (`listener.name.NAME.…`),
+    and of those the ones of a SASL mechanism first."""
+
+    def __init__(self, settings: Settings, name: str, mechanism: str = "") -> None:
+        self._settings = settings
+        self._name = name
+        self._prefixes = [f"{LISTENER_PREFIX}{name.lower()}."]
+        if mechanism:
+            self._prefixes.insert(0, f"{self._prefixes[0]}{mechanism.lower()}.")
+
+    def __getitem__(self, name: str) -> Value:
+        own = self.own(name)
+        return self._settings[name] if own is None else own
+
+    def own(self, name: str) -> Value:
+        """What is set for this listener alone."""
+        for prefix in self._prefixes:
+            value = self._settings.given(prefix + name)
+            if value is not None:
+                return value
+        return None
+
+    def of_mechanism(self, mechanism: str) -> ListenerSettings:
+        return ListenerSettings(self._settings, self._name, mechanism)
 
 
 class TopicConfig(dict[str, Value]):

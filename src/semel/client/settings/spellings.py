@@ -7,9 +7,9 @@ names that say it in another way, and names that have nothing to set here, with 
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from difflib import get_close_matches
 from typing import Any
 
+from semel.client.settings.values import did_you_mean
 from semel.errors import UsageError
 
 #: Another's name → ours.
@@ -104,9 +104,7 @@ def _meaning(name: str, value: Any, known: Collection[str]) -> dict[str, Any]:
 def _refusal(name: str, dotted: str, known: Collection[str]) -> str:
     if dotted in ELSEWHERE:
         return f"{name} is not a setting here: {ELSEWHERE[dotted]}"
-    close = get_close_matches(dotted.replace(".", "_"), known, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    return f"unknown setting {name!r}{hint}"
+    return f"unknown setting {name!r}{did_you_mean(dotted.replace('.', '_'), known)}"
 
 
 def _jaas(name: str, value: Any) -> dict[str, Any]:

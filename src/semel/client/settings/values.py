@@ -3,7 +3,7 @@
 Values may be words, as a file of Java's properties or a command line has them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -21,12 +21,17 @@ def made_of(cls: type[T], given: Mapping[str, Any]) -> T:
     chosen = {name: value for name, value in given.items() if value is not None}
     for name in chosen:
         if name not in kinds:
-            close = get_close_matches(name, kinds, n=1)
-            raise UsageError(f"unknown option {name!r}{f'; did you mean {close[0]}?' * len(close)}")
+            raise UsageError(f"unknown option {name!r}{did_you_mean(name, kinds)}")
     try:
         return cls(**{name: typed(name, value, kinds[name]) for name, value in chosen.items()})
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The nearest name there is, as the end of a sentence; nothing if none is near."""
+    close = get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def typed(name: str, value: Any, wanted: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from semel import __version__
 from semel.client.errors import error_for
-from semel.errors import FatalError, RetriableError, SemelError, UnreachableError
+from semel.errors import FatalError, RefusedError, RetriableError, SemelError, UnreachableError
 from semel.net.client_sasl import Credentials
 from semel.net.strangers import Greeting, told_by
 from semel.spark.kafka.settings import SparkSettings
@@ -77,11 +77,14 @@ class BlockingConnection:
         """The highest version that both sides speak."""
         key = message.API_KEY
         if key not in self._versions:
-            raise ProtocolError(f"the broker does not know {message.__name__}")
+            raise RefusedError(f"the broker does not know {message.__name__}: it is too old")
         lowest, theirs = self._versions[key]
         ours = min(message.VERSIONS[-1], _HIGHEST.get(key, 99), 99 if highest is None else highest)
         if ours < lowest:
-            raise ProtocolError(f"no common version of {message.__name__}: {ours} < {lowest}")
+            raise RefusedError(
+                f"the broker speaks {message.__name__} from version {lowest} on, this client up to"
+                f" {ours}: one of the two is too old"
+            )
         return min(ours, theirs)
 
     def speaks(self, message: type[Message]) -> bool:
@@ -89,7 +92,11 @@ class BlockingConnection:
 
     def call(self, message: Message, highest: int | None = None) -> Any:
         version = self.version(type(message), highest)
-        return self.call_version(message, version)
+        try:
+            return self.call_version(message, version)
+        except ProtocolError as error:
+            name = type(message).__name__
+            raise FatalError(f"the broker's answer to {name} cannot be read: {error}") from error
 
     def call_version(self, message: Message, version: int) -> Any:
         with self._lock:
