@@ -172,7 +172,7 @@ async def test_credentials_are_set_described_and_removed_each_user_on_their_own(
 # How much
 
 
-async def test_there_are_no_quotas_and_none_can_be_set(ask):
+async def test_there_are_no_quotas_until_one_is_set(ask):
     described = await ask(DescribeClientQuotasRequest(), 1)
     assert (described.error_code, described.entries) == (0, [])
 
@@ -185,7 +185,7 @@ async def test_there_are_no_quotas_and_none_can_be_set(ask):
         return name_of(told), told.error_message
 
     assert await altered(remove=True) == ("NONE", None)
-    assert await altered(value=5.0) == ("UNSUPPORTED_VERSION", "This broker has no quotas.")
+    assert await altered(value=5.0) == ("NONE", None)
     assert (await altered(value=-5.0))[0] == "INVALID_REQUEST"
 
 

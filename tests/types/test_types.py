@@ -167,7 +167,7 @@ def test_every_error_is_caught_by_one_of_the_programs() -> None:
 
 
 @pytest.mark.parametrize(
-    "package", ["semel", "semel.client", "semel.client.blocking", "semel.spark"]
+    "package", ["semel", "semel.client", "semel.client.blocking", "semel.spark", "semel.testing"]
 )
 def test_a_notebook_is_told_what_is_public_before_it_is_used(package: str) -> None:
     module = import_module(package)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from semel.broker.server import Broker
     from semel.broker.settings.settings import Settings
     from semel.core.access.principals import KafkaPrincipal
+    from semel.core.access.quotas import Mutations
     from semel.net.connection import Connection
 
 #: Kafka's name of the one resource of type CLUSTER.
@@ -71,6 +72,12 @@ class Context:
                 self.may = caller.may
                 self.may_quietly = caller.may_quietly
                 self.may_any = caller.may_any
+
+    def mutations(self, is_strict: bool) -> Mutations | None:
+        """The client's quota of topics made and deleted, if it has one."""
+        if not self.catalog.quotas:
+            return None
+        return self.broker.throttling.mutations(self, is_strict)
 
     @cached_property
     def transactions(self) -> Transactions:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import CoroutineType
 from typing import TYPE_CHECKING
 
@@ -64,12 +64,18 @@ class Routes(dict[int, Route]):
 
     def __init__(self, versions: Mapping[int, range]) -> None:
         self._versions = versions
+        self._make: Callable[[int, int], Route] = Route
+
+    def use(self, make: Callable[[int, int], Route]) -> None:
+        """Have routes made in another way from now on."""
+        self._make = make
+        self.clear()
 
     def __missing__(self, start: int) -> Route | None:
         api_key, version = start >> 16, start & 0xFFFF
         if version not in self._versions.get(api_key, ()):
             return None
-        self[start] = route = Route(api_key, version)
+        self[start] = route = self._make(api_key, version)
         return route
 
 

@@ -16,7 +16,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
@@ -27,7 +27,7 @@ from semel.broker.catalog.catalog import Catalog
 from semel.broker.catalog.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from semel.broker.descriptors import share_out
 from semel.broker.directory import DataDirectory
-from semel.broker.dispatch import Dispatcher
+from semel.broker.dispatch import Dispatcher, Route
 from semel.broker.listening import BrokerListeners
 from semel.broker.settings.definitions import BadSetting
 from semel.broker.settings.settings import Settings
@@ -37,6 +37,7 @@ from semel.net.connection import Connection
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
+    from semel.broker.access.throttling import Throttling
     from semel.broker.coordinators.groups import Groups
     from semel.broker.coordinators.transactions import Transactions
     from semel.broker.metrics import Metrics
@@ -118,6 +119,8 @@ class Broker:
             with using_directory(self.data):
                 self._directory.open()
                 self.catalog.open()
+                if self.catalog.quotas:
+                    self.throttling  # noqa: B018  (asking for it starts it)
                 self._start_partitions()
                 self._start_coordinators()
             if self.settings["metrics.port"] >= 0:
@@ -154,6 +157,14 @@ class Broker:
         from semel.broker.metrics import Metrics
 
         self.metrics = self._begin(Metrics(self))
+
+    @cached_property
+    def throttling(self) -> Throttling:
+        """What makes clients wait; it starts with the broker if a quota is set, or with the first
+        that is."""
+        from semel.broker.access.throttling import Throttling
+
+        return Throttling(self)
 
     @cached_property
     def transactions(self) -> Transactions:
@@ -199,6 +210,9 @@ class Broker:
     def report_failure(self, problem: BaseException) -> None:
         """Of something that nobody waits for."""
         log.error("a background task failed", exc_info=problem)
+
+    def use_routes(self, make: Callable[[int, int], Route]) -> None:
+        self._dispatcher.routes.use(make)
 
     # What others ask
 

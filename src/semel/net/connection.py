@@ -67,7 +67,6 @@ class Connection:
         "_outbox",
         "_reading",
         "_receiving",
-        "_request_size",
         "_size",
         "_socket",
         "_stands_in_line",
@@ -82,6 +81,7 @@ class Connection:
         "peer_host",
         "peer_port",
         "principal",
+        "request_size",
         "session",
         "state",
         "waits",
@@ -109,7 +109,7 @@ class Connection:
         self._waiting_size = 0
         self._held = 0  # bytes of all these, as the host's memory knows
         self._stands_in_line = False  # to read on: too much is held by all connections
-        self._request_size = 0
+        self.request_size = 0
         self._held_by: Slot | None = None
         self._outbox = Outbox()  # answers not sent yet
         self._reading = True
@@ -149,7 +149,7 @@ class Connection:
             self._take_in(count)
             return None
         self.is_active = True
-        self._request_size = size
+        self.request_size = size
         answer = host.receive(self, scratch[4:count])
         if answer is None or answer.regions:
             self._conclude(answer)
@@ -261,7 +261,7 @@ class Connection:
         return True
 
     def _start(self, frame: bytearray) -> None:
-        self._request_size = len(frame)
+        self.request_size = len(frame)
         host = self._host
         is_short = len(frame) <= host.limits.short_frame_size
         answer = (host.receive if is_short else host.receive_large)(self, frame)
@@ -302,7 +302,7 @@ class Connection:
 
     def reserve(self, exclusive: bool = False) -> Slot:
         """Keep the place of a later answer; `exclusive` starts no request before it is filled."""
-        slot = Slot(self, self._request_size)
+        slot = Slot(self, self.request_size)
         self._at_rest = False
         self._waiting.append(slot)
         self._waiting_size += slot.request_size
@@ -319,6 +319,12 @@ class Connection:
             )
         self._end()
 
+    def mute(self, seconds: float) -> None:
+        """Start no further request for so long; what was started is answered."""
+        self._held_by = silence = Slot(self, 0)
+        self._at_rest = False
+        self._loop.call_later(seconds, silence.release)
+
     def drain(self) -> None:
         """Start no more requests; close once every request that was started is answered."""
         self._draining = True
@@ -329,10 +335,8 @@ class Connection:
 
     def _finish(self) -> None:
         """End our side, and give the client a moment to take the last answers and end its own.
-
-        Closing at once, with something it sent still unread, would make the kernel throw away
-        what is on its way to the client.
-        """
+        Closing at once, with something it sent still unread, would make the kernel throw away what
+        is on its way to the client."""
         if not self.closed:
             self.closed = True
             with suppress(OSError):
@@ -404,7 +408,8 @@ class Connection:
         self._at_rest = (
             self._reading
             and self._frame is None
-            and not (self._carry or self._waiting or self._outbox.size or self._draining)
+            and not (self._carry or self._waiting or self._outbox.size)
+            and not (self._draining or self._held_by)
         )
         if not self._at_rest or self._held:
             self._count_held()
@@ -412,13 +417,9 @@ class Connection:
     def _count_held(self) -> None:
         """Tell the host's memory what this connection's requests take, and stand in line if that is
         full and the next bytes of a frame would add to it."""
-        memory = self._host.memory
-        frame = self._frame
-        held = self._waiting_size + sum(map(len, self._inbox))
-        if frame is not None:
-            held += len(frame)
-        if self.closed:
-            held = 0
+        memory, frame = self._host.memory, self._frame
+        held = self._waiting_size + sum(map(len, self._inbox)) + len(frame or b"")
+        held = 0 if self.closed else held
         given_back = held < self._held
         memory.hold(held - self._held)
         self._held = held

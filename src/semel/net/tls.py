@@ -159,7 +159,7 @@ class TlsConnection(Connection):
             self._take_in(count)
             return None
         self.is_active = True
-        self._request_size = size
+        self.request_size = size
         answer = host.receive(self, scratch[4:count])
         if answer is None or answer.regions:
             self._conclude(answer)

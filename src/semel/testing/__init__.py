@@ -9,8 +9,9 @@ In pytest the fixture `kafka` is one of these. Names are loaded when first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from semel.lazy import lazy
 
 if TYPE_CHECKING:
     from semel.testing.faults.faults import Fault as Fault
@@ -34,14 +35,4 @@ _PUBLIC = {
 __all__ = [*_PUBLIC]
 
 if not TYPE_CHECKING:  # a checker that saw it would believe in any name
-
-    def __getattr__(name: str) -> Any:
-        if name not in _PUBLIC:
-            raise AttributeError(f"module 'semel.testing' has no attribute {name!r}")
-        value = getattr(import_module(_PUBLIC[name]), name)
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+    __getattr__, __dir__ = lazy(__name__, _PUBLIC)

@@ -1,1 +1,1 @@
-"""Who may do how much: what quotas and credentials a client may ask for."""
+"""Who a client is, and what it may do: TLS and SASL of listeners, access rules, quotas."""

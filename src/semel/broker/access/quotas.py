@@ -72,6 +72,21 @@ def _check_match(component: Component) -> None:
         _refuse(f"Request specified MATCH_TYPE_{match.name}, but also specified a match string.")
 
 
+def matches(entity: Entity, components: Iterable[Component], is_strict: bool) -> bool:
+    """Whether an entity is what a filter asks for; a strict one asks for no other types."""
+    wanted = list(components)
+    if is_strict and len(entity) != len(wanted):
+        return False
+    return all(
+        component.entity_type in entity
+        and (
+            component.match_type == Match.SPECIFIED
+            or entity[component.entity_type] == component.match
+        )
+        for component in wanted
+    )
+
+
 def check_change(entity: Entity, quotas: Mapping[str, float | None]) -> None:
     """`quotas` by name; None removes one."""
     known = _quotas_of(entity)

@@ -1,8 +1,9 @@
 """SASL of a listener: who may ask for what before they have said who they are, and what follows.
 
-A connection begins in the antechamber, where only ApiVersions, SaslHandshake and SaslAuthenticate
-are answered. Its `SaslSession` remembers how far it has come (SaslServerAuthenticator's states). A
-session that ends (KIP-368) goes back there, until the client has authenticated anew.
+A connection begins with a host of its own (`net/unauthenticated`), where only ApiVersions,
+SaslHandshake and SaslAuthenticate are answered. Its `SaslSession` remembers how far it has come
+(SaslServerAuthenticator's states). A session that ends (KIP-368) goes back there, until the client
+has authenticated anew.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from semel.broker.access.mechanisms import Mechanisms
 from semel.core.access.principals import USER, KafkaPrincipal
 from semel.core.access.sasl import Refused, ServerExchange
-from semel.net.antechamber import Antechamber
+from semel.net.unauthenticated import UnauthenticatedHost
 from semel.wire.errors import ErrorCode
 from semel.wire.frames import Frame
 from semel.wire.messages import APIS
@@ -78,10 +79,10 @@ class SaslGate:
         #: How authentications ended, by mechanism: for the metrics.
         self.counts: Counter[tuple[str, str]] = Counter()
         self._receive = receive
-        self.antechamber = Antechamber(
+        self.unauthenticated = UnauthenticatedHost(
             listener, self._receive_first, settings["sasl.server.max.receive.size"]
         )
-        listener.first_host = self.antechamber
+        listener.first_host = self.unauthenticated
 
     def _receive_first(self, connection: Connection, frame: bytearray) -> Any:
         """A request of somebody unknown."""
@@ -129,7 +130,7 @@ class SaslSession:
         self._asked = request.mechanism
         self._exchange = self._gate.mechanisms.begin(request.mechanism)
         self.state = SaslState.TOKENS if version >= 1 else SaslState.RAW_TOKENS
-        self._connection.move_to(self._gate.antechamber)
+        self._connection.move_to(self._gate.unauthenticated)
         return SaslHandshakeResponse(mechanisms=enabled)
 
     async def authenticate(
@@ -217,7 +218,7 @@ class SaslSession:
         self._authenticated_ms = self._gate.now_ms()
         self._gate.counts[self._mechanism, "success"] += 1
         connection.state = None  # what was known of the client was known of a stranger
-        self._gate.antechamber.let_in(connection)
+        self._gate.unauthenticated.let_in(connection)
         return self._limit(exchange.expires_at_ms)
 
     def _limit(self, expires_at_ms: int | None) -> int:
@@ -241,7 +242,7 @@ class SaslSession:
     def _expire(self) -> None:
         if self.state is SaslState.COMPLETE and not self._connection.closed:
             self.state = SaslState.EXPIRED
-            self._connection.move_to(self._gate.antechamber)
+            self._connection.move_to(self._gate.unauthenticated)
 
     def abandon(self) -> None:
         """The connection has ended."""
@@ -256,7 +257,7 @@ class SaslSession:
         """Hold the answer back for a while, then close behind it."""
         self.state = SaslState.FAILED
         self._exchange = None
-        self._connection.move_to(self._gate.antechamber)
+        self._connection.move_to(self._gate.unauthenticated)
         self._gate.counts[self._asked or "unknown", "failure"] += 1
         log.warning(
             "authentication failed",

@@ -18,28 +18,35 @@ from semel.broker.catalog.topics import (
     check_configs,
     check_new_name,
     partition_count,
+    take_mutations,
 )
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
 from semel.broker.settings.resources import ConfigEntry, topic_entries
 from semel.broker.settings.settings import TopicConfig
+from semel.core.access.quotas import Mutations
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 API_KEY = 19
 VERSIONS = ADVERTISED[API_KEY]
+STRICT_SINCE = 6  # older clients do not know THROTTLING_QUOTA_EXCEEDED (KIP-599)
 
 Result = CreateTopicsResponse.CreatableTopicResult
 Plan = tuple[str, int, dict[str, str]]
 
 
 async def handle(ctx: Context, request: CreateTopicsRequest, version: int) -> CreateTopicsResponse:
-    return await ctx.catalog.change(partial(_decide, ctx, request))
+    mutations = ctx.mutations(version >= STRICT_SINCE)
+    response = await ctx.catalog.change(partial(_decide, ctx, request, mutations))
+    if mutations is not None:
+        response.throttle_time_ms = mutations.throttle_ms
+    return response
 
 
 def _decide(
-    ctx: Context, request: CreateTopicsRequest, draft: CatalogDraft
+    ctx: Context, request: CreateTopicsRequest, mutations: Mutations | None, draft: CatalogDraft
 ) -> CreateTopicsResponse:
     times = Counter(topic.name for topic in request.topics)
     results: dict[str, Result] = {}
@@ -47,6 +54,8 @@ def _decide(
     for topic in request.topics:
         try:
             plan = _plan(ctx, topic, times[topic.name])
+            if not request.validate_only:
+                take_mutations(mutations, topic.name, plan[1])
         except ApiError as problem:
             results[topic.name] = Result(
                 name=topic.name, error_code=problem.code, error_message=problem.message

@@ -14,8 +14,10 @@ from functools import partial
 
 from semel.broker.catalog.catalog import Topic
 from semel.broker.catalog.draft import CatalogDraft
+from semel.broker.catalog.topics import take_mutations
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
+from semel.core.access.quotas import Mutations
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -23,6 +25,7 @@ from semel.wire.primitives import NO_UUID
 
 API_KEY = 20
 VERSIONS = ADVERTISED[API_KEY]
+STRICT_SINCE = 5  # older clients do not know THROTTLING_QUOTA_EXCEEDED (KIP-599)
 
 Asked = DeleteTopicsRequest.DeleteTopicState
 Result = DeleteTopicsResponse.DeletableTopicResult
@@ -34,14 +37,22 @@ async def handle(ctx: Context, request: DeleteTopicsRequest, version: int) -> De
         disabled = ErrorCode.TOPIC_DELETION_DISABLED if version >= 3 else ErrorCode.INVALID_REQUEST
         raise ApiError(disabled, "Topic deletion is disabled.")
     asked = request.topics if version >= 6 else [Asked(name=name) for name in request.topic_names]
-    return await ctx.catalog.change(partial(_decide, ctx, asked))
+    mutations = ctx.mutations(version >= STRICT_SINCE)
+    response = await ctx.catalog.change(partial(_decide, ctx, asked, mutations))
+    if mutations is not None:
+        response.throttle_time_ms = mutations.throttle_ms
+    return response
 
 
-def _decide(ctx: Context, asked: list[Asked], draft: CatalogDraft) -> DeleteTopicsResponse:
+def _decide(
+    ctx: Context, asked: list[Asked], mutations: Mutations | None, draft: CatalogDraft
+) -> DeleteTopicsResponse:
     times = Counter(_key(topic) for topic in asked)
     deleted: set[Topic] = set()
     return DeleteTopicsResponse(
-        responses=[_delete(ctx, topic, times[_key(topic)], draft, deleted) for topic in asked]
+        responses=[
+            _delete(ctx, topic, times[_key(topic)], draft, deleted, mutations) for topic in asked
+        ]
     )
 
 
@@ -50,7 +61,12 @@ def _key(asked: Asked) -> Hashable:
 
 
 def _delete(
-    ctx: Context, asked: Asked, times: int, draft: CatalogDraft, deleted: set[Topic]
+    ctx: Context,
+    asked: Asked,
+    times: int,
+    draft: CatalogDraft,
+    deleted: set[Topic],
+    mutations: Mutations | None,
 ) -> Result:
     result = Result(name=asked.name, topic_id=asked.topic_id)
     try:
@@ -63,6 +79,7 @@ def _delete(
         _authorize(ctx, asked, topic)
         if topic is None:
             raise ApiError(_unknown(asked))
+        take_mutations(mutations, topic.name, topic.partition_count)
         draft.delete_topic(topic)
         deleted.add(topic)
     except ApiError as problem:

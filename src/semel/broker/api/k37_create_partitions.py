@@ -12,9 +12,10 @@ from functools import partial
 
 from semel.broker.catalog.catalog import Topic
 from semel.broker.catalog.draft import CatalogDraft
-from semel.broker.catalog.topics import MOST_PARTITIONS, check_replicas
+from semel.broker.catalog.topics import MOST_PARTITIONS, check_replicas, take_mutations
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
+from semel.core.access.quotas import Mutations
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.create_partitions import (
@@ -24,6 +25,7 @@ from semel.wire.messages.create_partitions import (
 
 API_KEY = 37
 VERSIONS = ADVERTISED[API_KEY]
+STRICT_SINCE = 3  # older clients do not know THROTTLING_QUOTA_EXCEEDED (KIP-599)
 
 Asked = CreatePartitionsRequest.CreatePartitionsTopic
 Result = CreatePartitionsResponse.CreatePartitionsTopicResult
@@ -32,11 +34,15 @@ Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 async def handle(
     ctx: Context, request: CreatePartitionsRequest, version: int
 ) -> CreatePartitionsResponse:
-    return await ctx.catalog.change(partial(_decide, ctx, request))
+    mutations = ctx.mutations(version >= STRICT_SINCE)
+    response = await ctx.catalog.change(partial(_decide, ctx, request, mutations))
+    if mutations is not None:
+        response.throttle_time_ms = mutations.throttle_ms
+    return response
 
 
 def _decide(
-    ctx: Context, request: CreatePartitionsRequest, draft: CatalogDraft
+    ctx: Context, request: CreatePartitionsRequest, mutations: Mutations | None, draft: CatalogDraft
 ) -> CreatePartitionsResponse:
     times = Counter(topic.name for topic in request.topics)
     results = {}
@@ -45,6 +51,7 @@ def _decide(
         try:
             topic = _checked(ctx, asked, times[asked.name])
             if not request.validate_only:
+                take_mutations(mutations, topic.name, asked.count - topic.partition_count)
                 draft.add_partitions(topic, asked.count)
         except ApiError as problem:
             result.error_code, result.error_message = problem.code, problem.message

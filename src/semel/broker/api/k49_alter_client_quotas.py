@@ -1,16 +1,17 @@
 """AlterClientQuotas (API key 49, versions 0-1): set and remove quotas.
 
 Who may:   ALTER_CONFIGS on the Cluster.
-Answers:   each entity on its own. There are no quotas, so removing one changes nothing; setting one
-           is refused, for nobody here would obey it.
+Answers:   when durable, each entity on its own. What is set counts from the next request.
 Versions:  1 flexible.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 from semel.broker.access.quotas import check_change
+from semel.broker.catalog.draft import CatalogDraft
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
 from semel.broker.operations import require_cluster
@@ -31,12 +32,18 @@ Part = AlterClientQuotasResponse.EntityData
 Entity = tuple[tuple[str, str | None], ...]
 
 
-def handle(
+async def handle(
     ctx: Context, request: AlterClientQuotasRequest, version: int
 ) -> AlterClientQuotasResponse:
     require_cluster(ctx, "ALTER_CONFIGS")
+    ctx.broker.throttling  # noqa: B018  (it must be there to hear of the first quota)
+    return await ctx.catalog.change(partial(_decide, request))
+
+
+def _decide(request: AlterClientQuotasRequest, draft: CatalogDraft) -> AlterClientQuotasResponse:
     times = Counter(_entity(entry) for entry in request.entries)
-    results = {_entity(entry): _result(entry, times) for entry in request.entries}
+    wanted = None if request.validate_only else draft
+    results = {_entity(entry): _result(entry, times, wanted) for entry in request.entries}
     return AlterClientQuotasResponse(entries=list(results.values()))
 
 
@@ -45,20 +52,20 @@ def _entity(entry: Asked) -> Entity:
     return tuple({part.entity_type: part.entity_name for part in entry.entity}.items())
 
 
-def _result(entry: Asked, times: Counter[Entity]) -> Result:
+def _result(entry: Asked, times: Counter[Entity], draft: CatalogDraft | None) -> Result:
     entity = _entity(entry)
     result = Result(
         error_message=None,
         entity=[Part(entity_type=kind, entity_name=name) for kind, name in entity],
     )
     try:
-        _change(entry, entity, times[entity])
+        _change(entry, entity, times[entity], draft)
     except ApiError as problem:
         result.error_code, result.error_message = problem.code, problem.message
     return result
 
 
-def _change(entry: Asked, entity: Entity, times: int) -> None:
+def _change(entry: Asked, entity: Entity, times: int, draft: CatalogDraft | None) -> None:
     quotas = {change.key: None if change.remove else change.value for change in entry.ops}
     if times > 1 or len(quotas) < len(entry.ops):
         told = ", ".join(f"{kind}={name}" for kind, name in entity)
@@ -67,5 +74,6 @@ def _change(entry: Asked, entity: Entity, times: int) -> None:
             f"Ignoring duplicate entity ClientQuotaEntity(entries={{{told}}})",
         )
     check_change(dict(entity), quotas)
-    if any(value is not None for value in quotas.values()):
-        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "This broker has no quotas.")
+    if draft is not None:
+        for key, value in quotas.items():
+            draft.set_quota(frozenset(entity), key, value)

@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from semel.broker.catalog.credentials import ScramCredentials
-from semel.broker.catalog.draft import TOPIC, CatalogDraft
+from semel.broker.catalog.draft import TOPIC, CatalogDraft, quota_record
 from semel.broker.catalog.features import ELIGIBLE_LEADER_REPLICAS
 from semel.broker.catalog.internal_topics import INTERNAL_TOPICS, internal_topic
 from semel.broker.catalog.journal import DamagedJournal, Journal, Record
 from semel.broker.catalog.lane import Lane
 from semel.broker.settings.definitions import BadSetting
 from semel.broker.settings.settings import Settings, TopicConfig
+from semel.core.access.quotas import QuotaBook
 from semel.core.access.rule_book import RuleBook
 from semel.core.access.rules import Rule
 
@@ -101,6 +102,7 @@ class Catalog:
         self.configs: dict[tuple[str, str], dict[str, str]] = {}
         self.credentials = ScramCredentials()
         self.rules = RuleBook()
+        self.quotas = QuotaBook()
         self.cluster_id = ""
         self.node_id = settings["node.id"]
         self.broker_epoch = 0
@@ -353,6 +355,9 @@ class Catalog:
         if record["level"] == 0:
             del self.features[record["name"]]
 
+    def _apply_quota(self, record: Record) -> None:
+        self.quotas.set(frozenset(record["entity"].items()), record["key"], record["value"])
+
     def _apply_scram_credential(self, record: Record) -> None:
         self.credentials.apply(record)
 
@@ -387,6 +392,9 @@ class Catalog:
                 "leader_epochs": list(topic.leader_epochs),  # a thread packs it later
                 "configs": topic.config.own,
             }
+        for entity, quotas in self.quotas:
+            for key, value in quotas.items():
+                yield quota_record(entity, key, value)
         for rule in self.rules:
             yield {"is": "rule", **rule._asdict()}
         yield {"is": "offset", "offset": self.offset}
@@ -403,6 +411,7 @@ _APPLIERS: dict[str, Callable[[Catalog, Record], Events]] = {
     "configs": Catalog._apply_configs,
     "producer ids": Catalog._apply_producer_ids,
     "feature": Catalog._apply_feature,
+    "quota": Catalog._apply_quota,
     "scram credential": Catalog._apply_scram_credential,
     "rule": Catalog._apply_rule,
     "removed rule": Catalog._apply_removed_rule,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from semel.broker.catalog.features import ELIGIBLE_LEADER_REPLICAS
 from semel.broker.catalog.journal import Record
+from semel.core.access.quotas import Entity
 
 if TYPE_CHECKING:
     from semel.broker.catalog.catalog import Catalog, Topic
@@ -60,6 +61,10 @@ class CatalogDraft:
         """Put `configs` in place of the dynamic settings of a broker ("" for all) or a group."""
         self.add({"is": "configs", "type": kind, "name": name, "configs": dict(configs)})
 
+    def set_quota(self, entity: Entity, key: str, value: float | None) -> None:
+        """None removes it."""
+        self.add(quota_record(entity, key, value))
+
     def allocate_producer_ids(self) -> range:
         """The next thousand producer ids, never handed out before, also across a crash."""
         first = self._catalog.next_producer_id
@@ -73,3 +78,7 @@ class CatalogDraft:
         catalog = self._catalog
         if levels.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0 and not catalog.has_cluster_level:
             self.records += catalog.raise_to_cluster_level()
+
+
+def quota_record(entity: Entity, key: str, value: float | None) -> Record:
+    return {"is": "quota", "entity": dict(sorted(entity)), "key": key, "value": value}

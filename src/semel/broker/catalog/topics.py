@@ -15,6 +15,7 @@ from semel.broker.failures import ApiError
 from semel.broker.settings.definitions import BadSetting
 from semel.broker.settings.of_topics import TOPIC_SETTINGS
 from semel.broker.settings.settings import Settings, TopicConfig
+from semel.core.access.quotas import Mutations
 from semel.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -69,6 +70,14 @@ def _check_no_collision(catalog: Catalog, name: str) -> None:
         raise ApiError(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             f"Topic '{name}' collides with existing topic: {other}",
+        )
+
+
+def take_mutations(mutations: Mutations | None, topic: str, partitions: int) -> None:
+    """Refuse what a client's quota of mutations does not allow now (KIP-599)."""
+    if mutations is not None and not mutations.take(topic, partitions):
+        raise ApiError(
+            ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded."
         )
 
 

@@ -87,6 +87,13 @@ _ACCESS = [
     _setting("allow.everyone.if.no.acl.found", BOOLEAN, False, None, "Whether everybody may use a resource that no access rule names. Needs `authorizer.class.name`."),
 ]
 
+_QUOTAS = [
+    _setting("controller.quota.window.num", INT, 11, at_least(1), "Of how many windows the rate of mutations may be used at once."),
+    _setting("controller.quota.window.size.seconds", INT, 1, at_least(1), "How long each of those windows is."),
+    _setting("quota.window.num", INT, 11, at_least(1), "Over how many windows clients' rates are taken."),
+    _setting("quota.window.size.seconds", INT, 1, at_least(1), "How long each of those windows is."),
+]
+
 _SOCKETS = [
     _setting("connections.max.idle.ms", LONG, 600_000, at_least(1), "Connections silent for this long are closed."),
     _setting("max.connections", INT, UNLIMITED, at_least(0), "How many connections at once.", CLUSTER_WIDE),
@@ -205,6 +212,7 @@ BROKER_SETTINGS = Table(
     sorted(
         _NODE
         + _ACCESS
+        + _QUOTAS
         + _SOCKETS
         + _TOPICS
         + _LOG

@@ -1,5 +1,5 @@
-"""Where connections wait until their client has said who it is: a host with small frames of its
-own, and a service that answers little. `Connection.move_to` leads out of it."""
+"""The host of connections whose clients have not authenticated yet: small frames, few requests.
+`Connection.move_to` gives them to the listener afterwards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SmallLimits:
         self.max_frame_size = self.short_frame_size = size
 
 
-class Antechamber:
+class UnauthenticatedHost:
     def __init__(
         self,
         listener: Listener,
