@@ -37,6 +37,12 @@ PAGES = {
         "semel.errors",
         ("SemelError", "RetriableError", "AbortableError", "FatalError"),
     ),
+    "testing": (
+        "Python: testing",
+        "`semel.testing`, and the pytest fixtures. [The guide](../testing.md) shows them at work.",
+        "semel.testing",
+        ("Kafka", "Faults", "Fault", "StoredRecord", "OpenTransaction"),
+    ),
     "spark": (
         "Python: Spark",
         "`semel.spark`. [The guide](../guides/spark.md) has the options.",

@@ -25,6 +25,8 @@ RUN = ("python", "sh")
 SHOWN = ("text", "json", "toml", "mermaid", "{toctree}")
 _SERVE = re.compile(r"^semel serve\b(?P<arguments>[^#\n]*)", re.MULTILINE)
 _TIMEOUT_S = 110
+#: The plugin is named, because an older install of this checkout may not tell pytest of it.
+PYTEST = ["-m", "pytest", "-p", "no:cacheprovider", "-p", "semel.testing.plugin"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def run_python(snippet: Snippet, directory: Path, bootstrap: str) -> str:
     """What it prints; fails as it does."""
     program = snippet.program.replace(LOCAL, bootstrap)
     (directory / "snippet.py").write_text(program)
-    by = ["-m", "pytest", "-p", "no:cacheprovider"] if "def test_" in program else []
+    by = PYTEST if "def test_" in program and "unittest" not in program else []
     return _finished([sys.executable, *by, "snippet.py"], directory, dict(os.environ))
 
 

@@ -17,14 +17,14 @@ from pathlib import Path
 
 import pytest
 from tests.support.markdown import ROOT
-from tests.support.snippets import snippets
+from tests.support.snippets import PYTEST, snippets
 
 import semel
-from semel import client, errors
+from semel import client, errors, testing
 from semel.client import blocking
 
 HERE = Path(__file__).parent
-PROGRAMS = ("asyncio_program", "blocking_program", "spark_program")
+PROGRAMS = ("asyncio_program", "blocking_program", "spark_program", "testing_program")
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 Check = Callable[[Path, Path], str]
 # The names of others' libraries are theirs to explain; ours are in this repository.
@@ -108,10 +108,11 @@ def test_type_checkers_find_what_users_get_wrong(check: Check, tmp_path: Path, c
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", ["asyncio_program", "blocking_program"])
+@pytest.mark.parametrize("program", ["asyncio_program", "blocking_program", "testing_program"])
 def test_the_program_that_touches_everything_works(program: str) -> None:
+    by = PYTEST if program == "testing_program" else []
     done = subprocess.run(
-        [sys.executable, str(HERE / f"{program}.py")],
+        [sys.executable, *by, str(HERE / f"{program}.py")],
         capture_output=True, text=True, check=False, env=dict(os.environ),
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
@@ -143,7 +144,8 @@ def _is_call(name: str, value: object) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("program", "module"), [("asyncio_program", client), ("blocking_program", blocking)]
+    ("program", "module"),
+    [("asyncio_program", client), ("blocking_program", blocking), ("testing_program", testing)],
 )
 def test_the_program_touches_every_public_name_and_call(program: str, module: object) -> None:
     names: list[str] = module.__all__  # type: ignore[attr-defined]
@@ -176,7 +178,7 @@ def test_a_notebook_is_told_what_is_public_before_it_is_used(package: str) -> No
         module.Nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("module", [semel, client, blocking])
+@pytest.mark.parametrize("module", [semel, client, blocking, testing])
 def test_type_checkers_are_told_what_is_public(module: object) -> None:
     told = {
         line.split()[-1]
@@ -188,7 +190,7 @@ def test_type_checkers_are_told_what_is_public(module: object) -> None:
     assert all(getattr(module, name) for name in public)
 
 
-@pytest.mark.parametrize("module", [client, blocking])
+@pytest.mark.parametrize("module", [client, blocking, testing])
 def test_every_public_call_is_typed_and_explained(module: object) -> None:
     """No `**more: Any`: an editor could complete nothing."""
     wrong = []

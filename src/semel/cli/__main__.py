@@ -23,6 +23,7 @@ COMMANDS = {
     "demo": "show an exactly-once pipeline on Spark that survives crashes",
     "pipeline": "run an exactly-once pipeline on Spark from a file",
     "serve": "start a broker",
+    "run": "run a command, as your tests, with a broker of its own",
     "cluster": "the cluster, its brokers and their settings",
     "topics": "list, create, describe, alter and delete topics",
     "groups": "consumer groups, their lag, and where they stand",

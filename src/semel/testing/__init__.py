@@ -15,6 +15,7 @@ from semel.lazy import lazy
 
 if TYPE_CHECKING:
     from semel.testing.faults.faults import Fault as Fault
+    from semel.testing.faults.faults import Faults as Faults
     from semel.testing.faults.faults import UnusedFault as UnusedFault
     from semel.testing.kafka import Kafka as Kafka
     from semel.testing.kafka import UnknownTopic as UnknownTopic
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 #: Public name → module that has it.
 _PUBLIC = {
     "Fault": "semel.testing.faults.faults",
+    "Faults": "semel.testing.faults.faults",
     "Kafka": "semel.testing.kafka",
     "NotInTime": "semel.testing.waiting",
     "OpenTransaction": "semel.testing.transactions",

@@ -120,7 +120,7 @@ class Kafka:
     def verify(self) -> None:
         """Raises `UnusedFault` if a fault was never met. The end of a `with` block, or of a test
         with the fixture, does it too."""
-        self.faults.verify(self._watch)
+        self.faults._verify(self._watch)
 
     # For clients
 

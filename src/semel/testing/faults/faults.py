@@ -88,19 +88,19 @@ class Faults:
         """Those that no request met so far."""
         return [fault for fault in self._faults if not fault.struck]
 
-    def verify(self, watch: RequestWatch) -> None:
+    def _verify(self, watch: RequestWatch) -> None:
         """Raises `UnusedFault` if a fault was never met, with what came instead."""
         unused = self.unused
         if unused:
-            raise UnusedFault("\n".join(fault.complaint(watch) for fault in unused))
+            raise UnusedFault("\n".join(fault._complaint(watch) for fault in unused))
 
     # For the broker
 
-    def due(self, api: str, ctx: Context, about: Mentions) -> Fault | None:
+    def _due(self, api: str, ctx: Context, about: Mentions) -> Fault | None:
         """The first fault that this request meets."""
         with self._lock:
             for fault in self._faults:
-                if fault.takes(api, ctx, about):
+                if fault._takes(api, ctx, about):
                     return fault
         return None
 
@@ -233,7 +233,7 @@ class Fault:
 
     __repr__ = __str__
 
-    def complaint(self, watch: RequestWatch) -> str:
+    def _complaint(self, watch: RequestWatch) -> str:
         """What to say of it when nothing has met it."""
         if not self._often:
             return f"{self}, made at {self._at}, was never armed: end it with .once()"
@@ -249,7 +249,7 @@ class Fault:
 
     # For the broker
 
-    def takes(self, api: str, ctx: Context, about: Mentions) -> bool:
+    def _takes(self, api: str, ctx: Context, about: Mentions) -> bool:
         """Whether this request meets it; counts."""
         if api != self._api or not self._often or not self._fits(ctx, about):
             return False
@@ -259,7 +259,7 @@ class Fault:
         self.struck += 1
         return True
 
-    def around(self, apply: Apply, ctx: Context) -> Apply:
+    def _around(self, apply: Apply, ctx: Context) -> Apply:
         """What is done in place of merely applying the request."""
         self._faults._activity.happened()
         surroundings = Surroundings(ctx, str(self))

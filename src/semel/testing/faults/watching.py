@@ -97,10 +97,10 @@ class RequestWatch:
             apply: Apply = lambda: handle(ctx, request, version)  # noqa: E731
             if self.moved and self.moved.meets(api, seen.about):
                 apply = _not_coordinator
-            fault = self._faults.due(api, ctx, seen.about)
+            fault = self._faults._due(api, ctx, seen.about)
             if fault is not None:
                 seen.fault = str(fault)
-                apply = fault.around(apply, ctx)
+                apply = fault._around(apply, ctx)
             try:
                 return self._follow(seen, apply())
             except Exception as problem:
