@@ -95,7 +95,7 @@ async def test_requests_of_many_clients_share_writes(broker, connect, writes, un
         asyncio.create_task(asker(creating(f"t{number}"), 7))
         for number, asker in enumerate(askers[1:])
     ]
-    await until(lambda: len(broker.catalog._lane._waiting) == 19)
+    await until(lambda: len(broker.catalog._writer._waiting) == 19)
     writes.gate.set()
     answers = await asyncio.gather(first, *rest)
     assert {answer.topics[0].error_code for answer in answers} == {0}
@@ -117,7 +117,7 @@ async def test_who_wants_the_same_name_at_the_same_time_comes_second(
     for asker, name in zip(askers[1:], ("a.b", second), strict=True):
         pending.append(asyncio.create_task(asker(creating(name), 7)))
         waiting = len(pending) - 1
-        await until(lambda waiting=waiting: len(broker.catalog._lane._waiting) == waiting)
+        await until(lambda waiting=waiting: len(broker.catalog._writer._waiting) == waiting)
     writes.gate.set()
     answers = await asyncio.gather(*pending)
     assert [answer.topics[0].error_code for answer in answers] == [0, 0, code]
@@ -256,7 +256,7 @@ async def test_two_that_delete_a_topic_which_is_being_made_delete_it_once(
     ):
         pending.append(asyncio.create_task(asker(request, 6)))
         waiting = len(pending) - 1
-        await until(lambda waiting=waiting: len(broker.catalog._lane._waiting) == waiting)
+        await until(lambda waiting=waiting: len(broker.catalog._writer._waiting) == waiting)
         await until(lambda: writes.off_loop == 1)
     writes.gate.set()
     answers = await asyncio.gather(*pending)

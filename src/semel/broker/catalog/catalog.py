@@ -3,9 +3,9 @@
 The catalog is a small state machine over a journal of its own (`metadata.log`): a change becomes
 records, the records go to disk, and only `_apply` changes state, so that a restart replays to the
 same state. Nothing is applied, told or answered before its records are on the device. Requests go
-through `change`, which writes off the loop (`lane`); the methods that change something at once are
-for those that cannot wait, such as a coordinator that needs its topic. The file is rewritten from
-the present state when it has grown to several times what that state needs.
+through `change`, which writes off the loop (`writer`); the methods that change something at once
+are for those that cannot wait, such as a coordinator that needs its topic. The file is rewritten
+from the present state when it has grown to several times what that state needs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from semel.broker.catalog.draft import TOPIC, CatalogDraft, quota_record
 from semel.broker.catalog.features import ELIGIBLE_LEADER_REPLICAS
 from semel.broker.catalog.internal_topics import INTERNAL_TOPICS, internal_topic
 from semel.broker.catalog.journal import DamagedJournal, Journal, Record
-from semel.broker.catalog.lane import Lane
+from semel.broker.catalog.writer import CatalogWriter
 from semel.broker.settings.definitions import BadSetting
 from semel.broker.settings.settings import Settings, TopicConfig
 from semel.core.access.quotas import QuotaBook
@@ -113,7 +113,7 @@ class Catalog:
         self.new_topic_id = new_topic_id
         self._owner = self.node_id
         self._journal = Journal(directory / FILE_NAME)
-        self._lane = Lane(self)
+        self._writer = CatalogWriter(self)
         self._alike: dict[str, list[str]] = {}
         self._rewritten_size = 0
 
@@ -134,7 +134,7 @@ class Catalog:
         self.write_now([{"is": "start", "broker_epoch": self.broker_epoch + 1}])
 
     def close(self) -> None:
-        self._lane.close()
+        self._writer.close()
         self._journal.close()
 
     def _replay(self, records: list[Record]) -> None:
@@ -151,12 +151,12 @@ class Catalog:
     # Changing
 
     def change(self, decide: Callable[[CatalogDraft], T]) -> asyncio.Future[T]:
-        """Have a change decided and written off the loop, together with others: see `lane`."""
-        return self._lane.change(decide)
+        """Have a change decided and written off the loop, together with others: see `writer`."""
+        return self._writer.change(decide)
 
     def change_now(self, decide: Callable[[CatalogDraft], T]) -> T:
         """The same at once, for those that cannot wait; the loop stands still meanwhile."""
-        return self._lane.change_now(decide)
+        return self._writer.change_now(decide)
 
     def create_topic(
         self, name: str, partitions: int, configs: Mapping[str, str] | None = None
@@ -173,7 +173,7 @@ class Catalog:
         self, name: str, partitions: int, configs: Mapping[str, str] | None = None
     ) -> Topic:
         """The topic of that name, made now if it is not there."""
-        self._lane.settle()  # it may be on its way
+        self._writer.settle()  # it may be on its way
         return self.topics.get(name) or self.create_topic(name, partitions, configs)
 
     def ensure_internal_topic(self, name: str) -> Topic:
@@ -243,7 +243,7 @@ class Catalog:
             self.rewrite(self.snapshot())
 
     def append(self, records: Sequence[Record]) -> None:
-        """Called by the lane's thread, or while that has nothing to do."""
+        """Called by the writer's thread, or while that has nothing to do."""
         self._journal.append(records)
 
     def written(self, records: Sequence[Record]) -> None:

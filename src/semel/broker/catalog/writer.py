@@ -65,7 +65,7 @@ class Write:
                 self.problem = problem
 
 
-class Lane:
+class CatalogWriter:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._waiting: deque[Change[Any]] = deque()
