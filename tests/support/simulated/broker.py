@@ -151,8 +151,8 @@ class SimulatedBroker(Broker):
 
     def _leave_catalog(self) -> None:
         """What is being written to it may be on the disk or not; nobody hears of it."""
-        lane = self.catalog._lane
-        write, lane._under_way = lane._under_way, None
+        writer = self.catalog._writer
+        write, writer._under_way = writer._under_way, None
         if write is not None:
             if self._dice.random() < 0.5:
                 write.run()

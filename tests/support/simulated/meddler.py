@@ -95,7 +95,7 @@ class Meddler:
         """If so, whatever is being written is finished first."""
         if self.dice.random() < 0.5:
             return False
-        self.world.broker.catalog._lane.settle()
+        self.world.broker.catalog._writer.settle()
         return True
 
     def create(self, name: str) -> None:
