@@ -232,6 +232,32 @@ def test_faults_last_over_a_restart(kafka: Kafka, producer: Producer) -> None:
     assert values(kafka) == [b"one"]
 
 
+@pytest.mark.parametrize("kind", ["hold", "hold_reply", "drop_request", "drop_reply"])
+def test_a_broker_with_requests_under_way_stops_at_once_and_quietly(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Kafka() as kafka:
+        kafka.topic("orders")
+        fault = getattr(kafka.faults.on("Produce"), kind)().once()
+        with Producer(kafka.bootstrap_servers, delivery_timeout_ms=300) as producer:
+            producer.send("orders", b"one")
+            fault.wait()
+            kafka.stop()
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+@pytest.mark.parametrize("kind", ["drop_request", "drop_reply"])
+def test_a_lifted_fault_closes_the_connection_that_it_silenced(kafka: Kafka, kind: str) -> None:
+    kafka.topic("orders")
+    fault = getattr(kafka.faults.on("Produce"), kind)().once()
+    with Producer(kafka.bootstrap_servers, request_timeout_ms=100_000) as producer:
+        sent = producer.send("orders", b"one")
+        fault.wait()
+        fault.lift()
+        sent.result()
+    assert values(kafka) == [b"one"]
+
+
 # What happens to the broker as a whole
 
 

@@ -44,6 +44,8 @@ HEAVY = {
     "numba": {"columnar", "spark"},
     "pyarrow": {"columnar", "spark", "client", "demo"},
     "pyspark": {"spark", "demo", "audit"},
+    "jwt": {"broker/access/tokens"},
+    "cryptography": {"broker/access/tokens"},
 }
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from semel.client.admin.transactions import ActiveProducer as ActiveProducer
     from semel.client.admin.transactions import TransactionDescription as TransactionDescription
     from semel.client.admin.transactions import TransactionListing as TransactionListing
+    from semel.client.admin.users import ScramUser as ScramUser
     from semel.client.consumer.consumer import Consumer as Consumer
     from semel.client.consumer.records import ConsumerRecord as ConsumerRecord
     from semel.client.ledger import Ledger as Ledger
@@ -64,6 +65,7 @@ _PUBLIC = {
     "FoundOffset": "semel.client.offsets",
     "GroupDescription": "semel.client.admin.groups",
     "GroupListing": "semel.client.admin.groups",
+    "ScramUser": "semel.client.admin.users",
     "GroupMember": "semel.client.admin.groups",
     "GroupMetadata": "semel.client.machines.types",
     "Lag": "semel.client.admin.groups",

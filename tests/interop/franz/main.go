@@ -4,6 +4,7 @@
 //	franz transactions BOOTSTRAP TOPIC ID    commit, abort, commit; then read back what is committed
 //	franz copy BOOTSTRAP FROM TO GROUP ID    consume, transform and produce exactly once until FROM is read
 //	franz member BOOTSTRAP FROM TO GROUP ID  the same until it is killed; says "committed" after every transaction
+//	franz secure BOOTSTRAP TOPIC CA MECHANISM USER SECRET  a round trip over SASL_SSL; the secret is a password or a token
 //	franz version BOOTSTRAP                  guess the broker's version as kcl does: one of 4.x
 //
 // It prints "ok" and exits 0, or says what was wrong and exits 1.
@@ -11,6 +12,8 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -20,6 +23,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 const records = 200
@@ -44,6 +51,12 @@ func run(ctx context.Context, command string, args []string) error {
 		return copyExactlyOnce(ctx, args[0], args[1], args[2], args[3], args[4])
 	case "version":
 		return version(ctx, args[0])
+	case "secure":
+		options, err := secured(args[2], args[3], args[4], args[5])
+		if err != nil {
+			return err
+		}
+		return roundtrip(ctx, args[0], args[1], "none", options...)
 	case "member":
 		return member(ctx, args[0], args[1], args[2], args[3], args[4])
 	}
@@ -74,12 +87,38 @@ func codec(name string) kgo.CompressionCodec {
 	}[name]
 }
 
-func roundtrip(ctx context.Context, bootstrap, topic, compression string) error {
-	client, err := kgo.NewClient(
+func secured(ca, mechanism, user, secret string) ([]kgo.Opt, error) {
+	pem, err := os.ReadFile(ca)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, errors.New("no certificate in " + ca)
+	}
+	var how sasl.Mechanism
+	switch mechanism {
+	case "PLAIN":
+		how = plain.Auth{User: user, Pass: secret}.AsMechanism()
+	case "SCRAM-SHA-256":
+		how = scram.Auth{User: user, Pass: secret}.AsSha256Mechanism()
+	case "SCRAM-SHA-512":
+		how = scram.Auth{User: user, Pass: secret}.AsSha512Mechanism()
+	case "OAUTHBEARER":
+		how = oauth.Auth{Token: secret}.AsMechanism()
+	default:
+		return nil, errors.New("unknown mechanism " + mechanism)
+	}
+	return []kgo.Opt{kgo.DialTLSConfig(&tls.Config{RootCAs: roots}), kgo.SASL(how), kgo.AllowAutoTopicCreation()}, nil
+}
+
+func roundtrip(ctx context.Context, bootstrap, topic, compression string, more ...kgo.Opt) error {
+	options := append([]kgo.Opt{
 		kgo.SeedBrokers(bootstrap), kgo.DefaultProduceTopic(topic), kgo.ConsumeTopics(topic),
 		kgo.ProducerBatchCompression(codec(compression)),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-	)
+	}, more...)
+	client, err := kgo.NewClient(options...)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,9 @@ class SemelProcess:
     def start(self) -> None:
         """Start (again) on the same port and data, and wait until it listens."""
         command = [sys.executable, "-m", "semel.cli", "serve", "--data", str(self.data)]
-        command += ["--port", str(self.port), *self.flags]
+        command += self.flags
+        if "listeners" not in self.settings:
+            command += ["--port", str(self.port)]
         command += [f"--set={name}={value}" for name, value in self.settings.items()]
         with (self._scratch / "broker.log").open("ab") as log:
             self.process = subprocess.Popen(

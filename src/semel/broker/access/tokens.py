@@ -56,7 +56,8 @@ class TokenVerifier:
         self._refresh_ms = settings["sasl.oauthbearer.jwks.endpoint.refresh.ms"]
         self._pause_ms = settings["sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"]
         self._now_ms = now_ms
-        self._keys: dict[str, Any] = {}
+        #: By id: the key, and the algorithms that it is for.
+        self._keys: dict[str, tuple[Any, list[str]]] = {}
         self._read_at_ms: int | None = None
         self._reading: asyncio.Task[None] | None = None
         #: How often the keys were asked for.
@@ -83,15 +84,14 @@ class TokenVerifier:
 
     def judge(self, token: str) -> Believed:
         """Whom a token names, if it was signed by one of the keys."""
-        key = self._keys.get(self._key_id(token))
-        if key is None:
+        found = self._keys.get(self._key_id(token))
+        if found is None:
             raise Refused(INVALID)
+        key, algorithms = found
+        # What the claims mean is judged below, with a clock that can be given.
+        options = {"verify_signature": True} | dict.fromkeys(_CLAIMS, False)
         try:
-            # What the claims mean is judged below, with a clock that can be given.
-            decoded = self._jwt.decode(
-                token, key=key, algorithms=list(ALGORITHMS), options={"verify_signature": True}
-                | dict.fromkeys(_CLAIMS, False),
-            )  # fmt: skip
+            decoded = self._jwt.decode(token, key=key, algorithms=algorithms, options=options)
         except (self._jwt.PyJWTError, TypeError, ValueError):
             raise Refused(INVALID) from None
         return self._rules.judge(decoded, self._now_ms())
@@ -118,7 +118,7 @@ class TokenVerifier:
         except (OSError, ValueError) as problem:
             log.error("cannot read the keys of tokens", extra={"url": self._url, "reason": problem})
 
-    def _parsed(self, text: bytes) -> dict[str, Any]:
+    def _parsed(self, text: bytes) -> dict[str, tuple[Any, list[str]]]:
         found = json.loads(text)
         if not isinstance(found, dict) or not isinstance(found.get("keys"), list):
             raise ValueError("not a JSON Web Key Set")
@@ -128,11 +128,19 @@ class TokenVerifier:
                 key = self._jwt.PyJWK(one)
             except (self._jwt.PyJWTError, AttributeError, TypeError):
                 continue  # of a kind that is not known here: others may be
-            if one.get("use", "sig") == "sig" and key.algorithm_name in ALGORITHMS:
-                keys[one.get("kid", "")] = key
+            said = [one["alg"]] if "alg" in one else _OF_KIND.get(one.get("kty"), ())
+            algorithms = [name for name in said if name in ALGORITHMS]
+            if one.get("use", "sig") == "sig" and algorithms:
+                keys[one.get("kid", "")] = key.key, algorithms
         return keys
 
 
+#: What a key is for that does not say it.
+_OF_KIND = {
+    "RSA": [name for name in ALGORITHMS if name.startswith(("RS", "PS"))],
+    "EC": [name for name in ALGORITHMS if name.startswith("ES")],
+    "OKP": ["EdDSA"],
+}
 _CLAIMS = ("verify_exp", "verify_nbf", "verify_iat", "verify_aud", "verify_iss", "verify_sub",
            "verify_jti")  # fmt: skip
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from semel.client.admin.groups import GroupAdministration
 from semel.client.admin.topics import TopicAdministration
 from semel.client.admin.transactions import TransactionAdministration
+from semel.client.admin.users import UserAdministration
 from semel.client.cluster import Cluster
 from semel.client.lifetime import Lifetime
 from semel.client.settings import ClientSettings, Servers
@@ -20,8 +21,14 @@ if TYPE_CHECKING:
     from semel.client.settings.keywords import ClientKeywords
 
 
-class Admin(TopicAdministration, GroupAdministration, TransactionAdministration, Lifetime):
-    """Looks at and changes topics, groups and transactions."""
+class Admin(
+    TopicAdministration,
+    GroupAdministration,
+    TransactionAdministration,
+    UserAdministration,
+    Lifetime,
+):
+    """Looks at and changes topics, groups, transactions and users."""
 
     settings: ClientSettings
     """All settings as they are in force."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         TransactionDescription,
         TransactionListing,
     )
+    from semel.client.admin.users import ScramUser
     from semel.client.machines.metadata import TopicMetadata
     from semel.client.machines.types import OffsetAndMetadata, ProducerIdentity, TopicPartition
     from semel.client.offsets import FoundOffset
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Admin(Blocking):
-    """Looks at and changes topics, groups and transactions."""
+    """Looks at and changes topics, groups, transactions and users."""
 
     def __init__(
         self,
@@ -170,6 +171,20 @@ class Admin(Blocking):
     def fence_producer(self, transactional_id: str) -> ProducerIdentity:
         """Takes a transactional id over: its producer is fenced, its open transaction aborted."""
         return run(self._client.fence_producer(transactional_id))
+
+    def list_users(self) -> list[ScramUser]:
+        """All users that can log in by SCRAM."""
+        return run(self._client.list_users())
+
+    def set_password(
+        self, user: str, password: str, *, mechanism: str | None = None, iterations: int = 0
+    ) -> None:
+        """Lets a user log in with this password, by one mechanism or by all. It makes the user."""
+        run(self._client.set_password(user, password, mechanism=mechanism, iterations=iterations))
+
+    def remove_user(self, user: str, *, mechanism: str | None = None) -> None:
+        """Lets a user log in no more, by one mechanism or by any. Open connections stay."""
+        run(self._client.remove_user(user, mechanism=mechanism))
 
     @property
     def settings(self) -> ClientSettings:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,21 +51,46 @@ class FailWith(Deed):
         return f"fail({self.error.name!r})"
 
 
-class DropRequest(Deed):
+class _Silence(Deed):
+    """Something is never answered. When the fault is lifted, the connection is closed: nobody can
+    make use of it any more."""
+
+    def __init__(self) -> None:
+        self._lost: list[tuple[asyncio.Future[None], Surroundings]] = []
+        self._is_lifted = False
+
+    def _lose(self, surroundings: Surroundings) -> asyncio.Future[None]:
+        lost = asyncio.get_running_loop().create_future()
+        self._lost.append((lost, surroundings))
+        if self._is_lifted:  # meanwhile, by another thread
+            self.release()
+        return lost
+
+    def release(self) -> None:
+        self._is_lifted = True
+        for lost, surroundings in self._lost:
+            _soon(lost, surroundings.close)
+            _soon(lost, partial(_let_go, lost))
+
+
+class DropRequest(_Silence):
     def do(self, apply: Apply, surroundings: Surroundings) -> Answer:
-        return _never()
+        return self._never(surroundings)
+
+    async def _never(self, surroundings: Surroundings) -> None:
+        await self._lose(surroundings)
 
     def __str__(self) -> str:
         return "drop_request()"
 
 
-class DropReply(Deed):
+class DropReply(_Silence):
     def do(self, apply: Apply, surroundings: Surroundings) -> Answer:
-        return self._apply(apply)
+        return self._apply(apply, surroundings)
 
-    async def _apply(self, apply: Apply) -> Any:
+    async def _apply(self, apply: Apply, surroundings: Surroundings) -> Any:
         await _settled(apply())
-        return asyncio.get_running_loop().create_future()  # nobody ever fills it
+        return self._lose(surroundings)  # what follows on the connection is applied meanwhile
 
     def __str__(self) -> str:
         return "drop_reply()"
@@ -135,21 +162,22 @@ class Hold(Deed):
     def release(self) -> None:
         self._released = True
         for held in self._held:
-            loop = held.get_loop()
-            if not loop.is_closed():  # otherwise the broker, and the request with it, is gone
-                loop.call_soon_threadsafe(_let_go, held)
+            _soon(held, partial(_let_go, held))
 
     def __str__(self) -> str:
         return "hold_reply()" if self.after else "hold()"
 
 
+def _soon(waiting: asyncio.Future[None], call: Callable[[], None]) -> None:
+    """In the loop that the request waits in; if that is closed, broker and request are gone."""
+    loop = waiting.get_loop()
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(call)
+
+
 def _let_go(held: asyncio.Future[None]) -> None:
     if not held.done():
         held.set_result(None)
-
-
-async def _never() -> None:
-    await asyncio.get_running_loop().create_future()
 
 
 async def _settled(answer: Any) -> Any:
