@@ -35,6 +35,7 @@ from semel.wire.messages.create_topics import CreateTopicsRequest
 
 TOPIC = "bench-bytecodes"
 WARM_UP, TRANSACTIONS = 20, 60
+METRICS_ON: dict[str, object] = {"metrics.port": 0}
 REQUESTS = {
     "version 1": ("AddPartitionsToTxn", "Produce", "EndTxn"),
     "version 2": ("Produce", "EndTxn"),
@@ -90,12 +91,14 @@ class Counted(NamedTuple):
 
 def run() -> None:
     show(with_functions=False)
+    print("The same with metrics on")
+    show(with_functions=False, settings=METRICS_ON)
 
 
-def show(with_functions: bool) -> None:
+def show(with_functions: bool, settings: dict[str, object] | None = None) -> None:
     print(f"Bytecodes (calls) of a one-record transaction, Python {platform.python_version()}")
     for version in REQUESTS:
-        counted = list(count(version))
+        counted = list(count(version, settings or {}))
         sizes = [share.size for _, share in counted]
         bytecodes, calls = (sum(column) for column in zip(*sizes, strict=True))
         parts = (
@@ -114,18 +117,18 @@ def show_functions(request: str, share: Share) -> None:
         print(f"    {bytecodes:6} {share.calls[code]:4}  {file} {code.co_qualname}")
 
 
-def count(version: str) -> Iterator[Counted]:
+def count(version: str, settings: dict[str, object]) -> Iterator[Counted]:
     """The usual share of each request of a transaction."""
     requests = REQUESTS[version]
-    shares = traced(version == "version 2")
+    shares = traced(version == "version 2", settings)
     for index, name in enumerate(requests):
         same = shares[index :: len(requests)]
         usual = mode(share.size for share in same)
         yield Counted(name, next(share for share in same if share.size == usual))
 
 
-def traced(new: bool) -> list[Share]:
-    with tempfile.TemporaryDirectory() as data, Broker(data=data) as broker:
+def traced(new: bool, settings: dict[str, object]) -> list[Share]:
+    with tempfile.TemporaryDirectory() as data, Broker(data=data, settings=settings) as broker:
         make_topic(broker.bootstrap_servers)
         client = RawTransactions(broker.bootstrap_servers, TOPIC, "bytecodes", new)
         client.run(WARM_UP)

@@ -72,4 +72,5 @@ def _default(setting: Setting) -> str:
         return "" if setting.fallbacks else "not set by default"
     if setting.default in _LARGEST and setting.kind in (SettingType.INT, SettingType.LONG):
         return "default: no limit"
-    return f"default {code(setting.text(setting.default) or '')}"
+    text = setting.text(setting.default)
+    return f"default {code(text)}" if text else "empty by default"

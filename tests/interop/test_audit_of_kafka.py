@@ -15,7 +15,7 @@ HARD = {"kills_per_minute": 30, "pauses_per_minute": 10, "cuts_per_minute": 20}
 def test_apache_kafka_is_found_clean_under_kills(apache_kafka: ApacheKafka) -> None:
     plan = audit.WorkloadPlan(seconds=20, seed=1, **HARD)
     report = audit.run_workload(apache_kafka.bootstrap, plan)
-    assert report.clean, report
+    assert report.clean, str(report)
     assert report.facts["kills"] > 0
 
 
@@ -24,7 +24,7 @@ def test_apache_kafka_is_found_clean_under_kills(apache_kafka: ApacheKafka) -> N
 def test_apache_kafka_is_found_clean_after_ten_minutes_of_kills() -> None:
     with ApacheKafka() as kafka:
         report = audit.run_workload(kafka.bootstrap, audit.WorkloadPlan(seconds=600, **HARD))
-    assert report.clean, report
+    assert report.clean, str(report)
     print(report)
 
 
@@ -33,5 +33,5 @@ def test_apache_kafka_is_found_clean_after_ten_minutes_of_kills() -> None:
 def test_semel_is_found_clean_after_ten_minutes_of_kills() -> None:
     with SemelProcess() as broker:
         report = audit.run_workload(broker.bootstrap, audit.WorkloadPlan(seconds=600, **HARD))
-    assert report.clean, report
+    assert report.clean, str(report)
     print(report)

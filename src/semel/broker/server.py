@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from semel.broker.coordinators.groups import Groups
     from semel.broker.coordinators.transactions import Transactions
     from semel.broker.metrics import Metrics
+    from semel.broker.metrics.requests import RequestMeter
     from semel.broker.partitions.partitions import Partitions
     from semel.broker.threaded import BrokerThread
 
@@ -223,6 +224,19 @@ class Broker:
     @property
     def listen_address(self) -> Address:
         return self.listeners.first.place.address
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether clients are served: it is started, and does not stop."""
+        return hasattr(self, "loop") and not self._stopped
+
+    @property
+    def open_connections(self) -> int:
+        return sum(len(each.net.connections) for each in self.listeners.all.values())
+
+    def measure(self, meter: RequestMeter) -> None:
+        """Have requests counted. Without this there is nothing between dispatcher and handlers."""
+        meter.put_between(self._dispatcher)
 
     @property
     def bootstrap_servers(self) -> str:

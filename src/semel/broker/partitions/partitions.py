@@ -23,6 +23,7 @@ from semel.broker.partitions.log_settings import log_config
 from semel.broker.partitions.opening import Opener
 from semel.broker.partitions.partition import Partition
 from semel.core.transactions.producer_ids import ProducerIds
+from semel.store.commit import SyncTimes
 from semel.store.directory import DiskStore
 from semel.store.files import Files
 from semel.store.interface import Log, StorageError, Store
@@ -113,6 +114,11 @@ class Partitions:
                 logger.error("no snapshot at the stop", extra={"why": str(problem)})
         self.opener.close()
         self.store.close()
+
+    @property
+    def sync_times(self) -> SyncTimes:
+        """How long the disk takes; zero where no disk is under it."""
+        return self.store.syncer.times if isinstance(self.store, DiskStore) else SyncTimes()
 
     # Finding
 
