@@ -8,6 +8,7 @@ import pytest
 
 import semel
 from semel.audit import Anomaly, WorkloadAudit, WorkloadPlan
+from semel.audit.processes import WorkerProcess
 from semel.client import Admin
 from semel.errors import UsageError
 
@@ -66,3 +67,19 @@ async def test_records_that_vanish_are_found(tmp_path, monkeypatch):
 def test_a_plan_that_makes_no_sense_is_refused():
     with pytest.raises(UsageError, match="seconds"):
         WorkloadPlan(seconds=0)
+
+
+async def test_a_worker_that_two_see_ended_has_one_successor(monkeypatch):
+    """Two processes with one life would write the same transfers: the audit itself would be red."""
+    audit = WorkloadAudit({"bootstrap.servers": "localhost:1"}, HARD)
+    started: list[int] = []
+
+    async def start(worker: WorkerProcess) -> None:
+        await asyncio.sleep(0)  # as long as a process takes to begin
+        started.append(worker.job.life)
+
+    monkeypatch.setattr(WorkerProcess, "start", start)
+    first = await audit._start(audit._job("transfers", "w", 0))
+    await asyncio.gather(audit._replace(first), audit._replace(first), audit._replace(first))
+    assert started == [0, 1]
+    assert not audit._workers["w"].has_ended

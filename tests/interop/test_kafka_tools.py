@@ -283,19 +283,6 @@ def test_reassign_partitions_command_plans_executes_throttles_and_verifies(
     assert "Clearing broker-level throttles on broker 1" in printed
 
 
-def test_config_command_finds_no_quotas_and_no_credentials_and_sets_none(
-    semel: SemelProcess, tool: Tool
-) -> None:
-    users = ("--entity-type", "users")
-    assert tool("kafka.admin.ConfigCommand", "--describe", *users) == ""
-    for added in ("producer_byte_rate=1024", "SCRAM-SHA-256=[password=secret]"):
-        done = kafka_tool(
-            "kafka.admin.ConfigCommand", "--bootstrap-server", semel.bootstrap, "--alter", *users,
-            "--entity-name", "u", "--add-config", added, check=False,
-        )  # fmt: skip
-        assert "UnsupportedVersionException: This broker has no" in done.stderr
-
-
 def test_config_command_alters_a_broker_setting_that_changes_nothing_here(tool: Tool) -> None:
     entity = ("--entity-type", "brokers", "--entity-name", "1")
     name = "sasl.kerberos.min.time.before.relogin"

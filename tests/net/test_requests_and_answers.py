@@ -16,6 +16,7 @@ from semel.net import connection as connections
 from semel.net.connection import FIRST_CHUNK, SCRATCH_SIZE, Connection
 from semel.net.listener import ListenerLimits
 from semel.net.memory import RequestMemory
+from semel.net.turns import Turns
 from semel.net.watching import serve
 
 
@@ -192,6 +193,7 @@ class Echo:
         self.watcher = None  # nothing is ever too much here
         self.spare = None
         self.memory = RequestMemory()
+        self.turns = Turns()
         self.frames, self.answers = [], []
         self._answer = answer
         self._later, self._gathered = [], []

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from semel.net import connection as connections
+from semel.net import turns as turns_module
 
 
 @pytest.fixture
@@ -70,6 +71,22 @@ async def test_another_connection_is_served_in_between(started_in, connect, unti
     assert await victim.read(6) == b"victim"
     assert len(seen) < 1_000
     assert await crowd.read(7_500) == b"crowd" * 1_500
+
+
+async def test_many_busy_connections_hold_up_another_no_longer_than_one(
+    started_in, connect, until, monkeypatch
+):
+    monkeypatch.setattr(connections, "TURN_SECONDS", 1e9)  # by number alone
+    monkeypatch.setattr(turns_module, "TURN_SECONDS", -1)
+    listener, seen = await started_in()
+    crowd = [await connect(listener) for _ in range(30)]
+    await until(lambda: len(listener.connections) == 30)
+    for client in crowd:
+        client.send(*[b"crowd"] * 300)
+    for client in crowd:
+        assert await client.read(1_500) == b"crowd" * 300
+    # A whole turn of the first, of the one whose turn it is, and one request of each that comes.
+    assert most_in_one_turn(seen) <= 2 * connections.MOST_PER_TURN + 30
 
 
 class Waiting:

@@ -28,6 +28,7 @@ from semel.client import (
     OffsetAndMetadata,
     Producer,
     ProducerMetrics,
+    Quota,
     RecordMetadata,
     TopicMetadata,
     TopicPartition,
@@ -251,6 +252,10 @@ async def administer(bootstrap_servers: str) -> None:
         assert len(topics["made"].partitions) == 2
         assert "made" in await admin.list_topics(internal=True)
         await admin.alter_configs("made", {"retention.ms": None})
+        await admin.alter_quotas({"user": "typed"}, {"producer_byte_rate": 1e9})
+        quotas: list[Quota] = await admin.list_quotas()
+        assert [quota.value for quota in quotas] == [1e9]
+        await admin.alter_quotas({"user": "typed"}, {"producer_byte_rate": None})
         assert (await admin.describe_configs("made"))["cleanup.policy"] == "delete"
         await admin.describe_configs(broker=broker.node_id, only_changed=True)
         place = TopicPartition("orders", 0)

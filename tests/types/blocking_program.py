@@ -15,6 +15,7 @@ from semel.client import (
     NewTopic,
     OffsetAndMetadata,
     ProducerMetrics,
+    Quota,
     RecordMetadata,
     TopicPartition,
 )
@@ -198,6 +199,10 @@ def administer(bootstrap_servers: str) -> None:
         assert len(admin.describe_topics(["made"])["made"].partitions) == 2
         assert "made" in admin.list_topics()
         admin.alter_configs("made", {"retention.ms": "1000"})
+        admin.alter_quotas({"user": "typed"}, {"producer_byte_rate": 1e9})
+        quotas: list[Quota] = admin.list_quotas()
+        assert [quota.value for quota in quotas] == [1e9]
+        admin.alter_quotas({"user": "typed"}, {"producer_byte_rate": None})
         assert admin.describe_configs("made")["retention.ms"] == "1000"
         admin.describe_configs(broker=broker.node_id, only_changed=True)
         place = TopicPartition("orders", 0)

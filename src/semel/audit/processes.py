@@ -58,6 +58,10 @@ class WorkerProcess:
     def is_running(self) -> bool:
         return self._process is not None and self._process.returncode is None
 
+    @property
+    def has_ended(self) -> bool:
+        return self._process is not None and self._process.returncode is not None
+
     async def kill(self) -> None:
         """SIGKILL, and everything heard that it said before."""
         self._signal(signal.SIGKILL)

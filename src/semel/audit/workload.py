@@ -262,7 +262,7 @@ class WorkloadAudit:
         self._counts["kills"] += 1
         self._moment(victim.job.writer, "killed")
         await victim.kill()
-        await self._start(self._job(victim.job.kind, victim.job.writer, victim.job.life + 1))
+        await self._replace(victim)
 
     async def _pause(self, victim: WorkerProcess, stopping: asyncio.Event) -> None:
         """Stops a process, lets another take its transactional id over, and lets it go on: it does
@@ -272,8 +272,8 @@ class WorkloadAudit:
         self._moment(job.writer, "paused")
         victim.pause()
         self._paused.append(victim)
-        successor = await self._start(self._job(job.kind, job.writer, job.life + 1))
-        await successor.ready.wait()
+        await self._replace(victim)
+        await self._workers[job.writer].ready.wait()
         await _over(stopping, self._dice.uniform(0, 3))
         self._moment(job.writer, "resumed")
         victim.resume()
@@ -284,9 +284,14 @@ class WorkloadAudit:
         """Workers that ended by themselves (a commit without an answer) get another life."""
         while not await _over(stopping, 0.5):
             for worker in list(self._workers.values()):
-                if not worker.is_running and self._workers[worker.job.writer] is worker:
-                    job = worker.job
-                    await self._start(self._job(job.kind, job.writer, job.life + 1))
+                if worker.has_ended:
+                    await self._replace(worker)
+
+    async def _replace(self, worker: WorkerProcess) -> None:
+        """The next life of a worker, unless somebody began it meanwhile: a life has one process."""
+        job = worker.job
+        if self._workers[job.writer] is worker:
+            await self._start(self._job(job.kind, job.writer, job.life + 1))
 
     async def _play_zombies(self, stopping: asyncio.Event) -> None:
         self._stage = zombies.Stage(

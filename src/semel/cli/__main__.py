@@ -28,6 +28,7 @@ COMMANDS = {
     "topics": "list, create, describe, alter and delete topics",
     "groups": "consumer groups, their lag, and where they stand",
     "transactions": "see transactions, find hanging ones, end them",
+    "quotas": "how much users and clients may use",
     "users": "who may log in by SCRAM, and their passwords",
     "audit": "check what a cluster promises, or what lies in topics",
     "produce": "send lines of standard input",

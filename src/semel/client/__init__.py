@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from semel.client.admin.groups import GroupListing as GroupListing
     from semel.client.admin.groups import GroupMember as GroupMember
     from semel.client.admin.groups import Lag as Lag
+    from semel.client.admin.quotas import Quota as Quota
     from semel.client.admin.topics import ClusterInfo as ClusterInfo
     from semel.client.admin.topics import NewTopic as NewTopic
     from semel.client.admin.transactions import ActiveProducer as ActiveProducer
@@ -76,6 +77,7 @@ _PUBLIC = {
     "OffsetAndMetadata": "semel.client.machines.types",
     "Producer": "semel.client.producer.producer",
     "ProducerMetrics": "semel.client.metrics",
+    "Quota": "semel.client.admin.quotas",
     "RecordMetadata": "semel.client.producer.deliveries",
     "RetriableError": "semel.errors",
     "SemelError": "semel.errors",

@@ -272,7 +272,7 @@ class Connection:
             self._left_in_turn = 0
 
     def _begin_turn(self) -> None:
-        self._left_in_turn = MOST_PER_TURN
+        self._left_in_turn = 1 if self._host.turns else MOST_PER_TURN
         self._turn_ends = self._loop.time() + TURN_SECONDS
 
     def _may_start(self) -> bool:
@@ -383,11 +383,12 @@ class Connection:
     def _plan_flush(self) -> None:
         if not self._flush_planned:
             self._flush_planned = True
-            self._loop.call_soon(self._next_turn)
+            self._host.turns.plan(self, self._loop, must_wait=bool(self._inbox))
 
-    def _next_turn(self) -> None:
+    def next_turn(self) -> None:
         self._flush_planned = False
         self._begin_turn()
+        self._left_in_turn = MOST_PER_TURN
         self._flush()
 
     def _flush(self) -> None:

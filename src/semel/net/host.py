@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from semel.net.memory import RequestMemory
+from semel.net.turns import Turns
 from semel.net.watching import Watcher
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Host(Protocol):
     scratch: bytearray
     spare: bytearray | None
     memory: RequestMemory
+    turns: Turns
     receive: Callable[[Connection, bytearray], Any]
     receive_large: Callable[[Connection, bytearray], Any]
     finish: Callable[[], None]

@@ -19,6 +19,7 @@ from semel.net import serving
 from semel.net.connection import SCRATCH_SIZE, Connection
 from semel.net.host import Host
 from semel.net.memory import RequestMemory
+from semel.net.turns import Turns
 from semel.net.watching import watcher_of
 
 log = logging.getLogger("semel.net")
@@ -74,6 +75,7 @@ class Listener:
         self.scratch = bytearray(SCRATCH_SIZE)
         self.spare: bytearray | None = None
         self.memory = memory or RequestMemory()
+        self.turns = Turns()
         self.host, self.port = "", 0
         #: Who looks after new connections, and what makes them; set before it starts.
         self.first_host: Host = self

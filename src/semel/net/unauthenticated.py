@@ -40,6 +40,7 @@ class UnauthenticatedHost:
         self.scratch = listener.scratch
         self.spare: bytearray | None = None
         self.memory = listener.memory
+        self.turns = listener.turns
         self.receive = self.receive_large = receive
         self.finish: Callable[[], None] = lambda: None  # nothing is gathered here
         self.limits = SmallLimits(max_frame_size)

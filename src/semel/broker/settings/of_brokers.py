@@ -157,7 +157,7 @@ _LOG = [
 
 _FETCH = [
     _setting("fetch.max.bytes", INT, 57_671_680, at_least(1024), "The most one Fetch answer carries."),
-    _setting("max.incremental.fetch.session.cache.bytes", LONG, 64 << 20, at_least(0), "About how many bytes the remembered fetch sessions take together. (Not in Kafka.)"),
+    _setting("max.incremental.fetch.session.cache.bytes", LONG, 16 << 20, at_least(0), "About how many bytes the remembered fetch sessions take together. (Not in Kafka.)"),
     _setting("max.incremental.fetch.session.cache.slots", INT, 1000, at_least(0), "How many fetch sessions are remembered."),
 ]
 

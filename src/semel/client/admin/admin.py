@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from semel.client.admin.groups import GroupAdministration
+from semel.client.admin.quotas import QuotaAdministration
 from semel.client.admin.topics import TopicAdministration
 from semel.client.admin.transactions import TransactionAdministration
 from semel.client.admin.users import UserAdministration
@@ -26,9 +27,10 @@ class Admin(
     GroupAdministration,
     TransactionAdministration,
     UserAdministration,
+    QuotaAdministration,
     Lifetime,
 ):
-    """Looks at and changes topics, groups, transactions and users."""
+    """Looks at and changes topics, groups, transactions, users and quotas."""
 
     settings: ClientSettings
     """All settings as they are in force."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, Unpack
 
     from semel.client.admin.groups import GroupDescription, GroupListing, Lag
+    from semel.client.admin.quotas import Quota
     from semel.client.admin.topics import ClusterInfo, NewTopic
     from semel.client.admin.transactions import (
         ActiveProducer,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Admin(Blocking):
-    """Looks at and changes topics, groups, transactions and users."""
+    """Looks at and changes topics, groups, transactions, users and quotas."""
 
     def __init__(
         self,
@@ -185,6 +186,16 @@ class Admin(Blocking):
     def remove_user(self, user: str, *, mechanism: str | None = None) -> None:
         """Lets a user log in no more, by one mechanism or by any. Open connections stay."""
         run(self._client.remove_user(user, mechanism=mechanism))
+
+    def list_quotas(self) -> list[Quota]:
+        """All quotas that are set."""
+        return run(self._client.list_quotas())
+
+    def alter_quotas(
+        self, entity: Mapping[str, str | None], changes: Mapping[str, float | None]
+    ) -> None:
+        """Sets quotas of an entity; None removes one."""
+        run(self._client.alter_quotas(entity, changes))
 
     @property
     def settings(self) -> ClientSettings:
