@@ -52,7 +52,7 @@ async def test_a_full_disk_is_said_by_a_commit_and_by_a_full_buffer(
         async with Producer(
             broker.bootstrap_servers, transactional_id="x", buffer_memory=200, max_block_ms=1_000
         ) as producer:
-            await producer.init_transactions()
+            await producer.init_transactions(timeout_ms=60_000)
             await producer.begin_transaction()
             await producer.send("t", bytes(150))
             with pytest.raises(RetriableError, match="No space left on device"):
@@ -69,7 +69,7 @@ async def test_a_full_disk_is_said_by_init_transactions(tmp_path: Path, disk: Fa
         disk.fail("write", DISK_FULL)
         async with Producer(broker.bootstrap_servers, transactional_id="x") as second:
             with pytest.raises(RetriableError, match="No space left on device") as caught:
-                await second.init_transactions(timeout_ms=1_000)
+                await second.init_transactions(timeout_ms=4_000)
             assert "COORDINATOR_NOT_AVAILABLE: __transaction_state-" in str(caught.value)
             assert "call init_transactions again" in str(caught.value)
             disk.heal()
