@@ -48,13 +48,18 @@ def run(rounds: int = 5) -> None:
     report.finish()
 
 
-def make_topic(side: Side, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": side.bootstrap})
+Settings = dict[str, str] | None
+
+
+def make_topic(side: Side, topic: str, client: Settings = None) -> None:
+    admin = AdminClient({"bootstrap.servers": side.bootstrap} | (client or {}))
     [future] = admin.create_topics([NewTopic(topic, PARTITIONS, 1)]).values()
     future.result()
 
 
-def produce(topic: str, size: int, megabytes: int) -> Callable[[Side], Work]:
+def produce(
+    topic: str, size: int, megabytes: int, client: Settings = None
+) -> Callable[[Side], Work]:
     calls = megabytes * MEGABYTE // size // RUN
     messages = [{"value": os.urandom(size)} for _ in range(RUN)]
 
@@ -69,6 +74,7 @@ def produce(topic: str, size: int, megabytes: int) -> Callable[[Side], Work]:
                 "queue.buffering.max.messages": 500_000,
                 "queue.buffering.max.kbytes": 1 << 19,
             }
+            | (client or {})
         )
         producer.list_topics(topic, timeout=30)  # connected before the clock starts
         began = time.perf_counter()
@@ -84,7 +90,9 @@ def produce(topic: str, size: int, megabytes: int) -> Callable[[Side], Work]:
     return work
 
 
-def consume(topic: str, size: int, megabytes: int) -> Callable[[Side], Work]:
+def consume(
+    topic: str, size: int, megabytes: int, client: Settings = None
+) -> Callable[[Side], Work]:
     wanted = megabytes * MEGABYTE // size // RUN * RUN
 
     def work(side: Side) -> Work:
@@ -96,6 +104,7 @@ def consume(topic: str, size: int, megabytes: int) -> Callable[[Side], Work]:
                 "enable.auto.commit": False,
                 "queued.max.messages.kbytes": 1 << 17,
             }
+            | (client or {})
         )
         consumer.list_topics(topic, timeout=30)
         began = time.perf_counter()

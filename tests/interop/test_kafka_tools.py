@@ -283,6 +283,18 @@ def test_reassign_partitions_command_plans_executes_throttles_and_verifies(
     assert "Clearing broker-level throttles on broker 1" in printed
 
 
+def test_config_command_sets_and_removes_quotas_and_credentials_of_users(tool: Tool) -> None:
+    command, user = "kafka.admin.ConfigCommand", ("--entity-type", "users", "--entity-name", "u")
+    for added, told in (
+        ("producer_byte_rate=1024", "producer_byte_rate=1024"),
+        ("SCRAM-SHA-256=[password=secret]", "SCRAM-SHA-256=iterations=4096"),
+    ):
+        tool(command, "--alter", *user, "--add-config", added)
+        assert told in tool(command, "--describe", *user)
+        tool(command, "--alter", *user, "--delete-config", added.partition("=")[0])
+        assert told not in tool(command, "--describe", *user)
+
+
 def test_config_command_alters_a_broker_setting_that_changes_nothing_here(tool: Tool) -> None:
     entity = ("--entity-type", "brokers", "--entity-name", "1")
     name = "sasl.kerberos.min.time.before.relogin"

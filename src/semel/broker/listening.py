@@ -131,6 +131,8 @@ class BrokerListeners:
             place.name: BrokerListener(broker, dispatcher, place, self.memory) for place in places
         }
         self.first = self.all[places[0].name]
+        for listener in self.all.values():
+            listener.net.per_address = self.first.net.per_address
         self._loaded: object = None
 
     def load(self) -> None:

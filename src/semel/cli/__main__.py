@@ -27,6 +27,7 @@ COMMANDS = {
     "cluster": "the cluster, its brokers and their settings",
     "topics": "list, create, describe, alter and delete topics",
     "groups": "consumer groups, their lag, and where they stand",
+    "acls": "access rules: who may do what",
     "transactions": "see transactions, find hanging ones, end them",
     "quotas": "how much users and clients may use",
     "users": "who may log in by SCRAM, and their passwords",

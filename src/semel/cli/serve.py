@@ -100,17 +100,27 @@ async def _serve(broker: Broker) -> None:
 
 
 def start_message(broker: Broker) -> str:
-    address = broker.bootstrap_servers
     return (
         f"Semel is listening on {_addresses(broker)}; its data is in {broker.data}.\n"
         f"{_whereabouts(broker)}"
-        "Any Kafka client can talk to it. To try, in another terminal:\n"
-        "\n"
-        f"    echo hello | semel produce -b {address} greetings\n"
-        f"    semel consume -b {address} -e greetings\n"
-        "\n"
+        f"{_first_steps(broker)}"
         "Stop it with Ctrl-C."
     )
+
+
+def _first_steps(broker: Broker) -> str:
+    """For those who may come in as they are."""
+    for name, listener in broker.listeners.all.items():
+        if listener.place.protocol == "PLAINTEXT":
+            address = broker.bootstrap_servers_of(name)
+            return (
+                "Any Kafka client can talk to it. To try, in another terminal:\n"
+                "\n"
+                f"    echo hello | semel produce -b {address} greetings\n"
+                f"    semel consume -b {address} -e greetings\n"
+                "\n"
+            )
+    return "Any Kafka client can talk to it, with its settings for TLS or SASL (-X of `semel`).\n"
 
 
 def _addresses(broker: Broker) -> str:

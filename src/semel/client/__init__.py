@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from semel.lazy import lazy
 
 if TYPE_CHECKING:
+    from semel.client.admin.acls import Acl as Acl
+    from semel.client.admin.acls import AclFilter as AclFilter
     from semel.client.admin.admin import Admin as Admin
     from semel.client.admin.groups import GroupDescription as GroupDescription
     from semel.client.admin.groups import GroupListing as GroupListing
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
 #: Public name → module that has it.
 _PUBLIC = {
     "AbortableError": "semel.errors",
+    "Acl": "semel.client.admin.acls",
+    "AclFilter": "semel.client.admin.acls",
     "ActiveProducer": "semel.client.admin.transactions",
     "Admin": "semel.client.admin.admin",
     "ClusterInfo": "semel.client.admin.topics",

@@ -83,7 +83,8 @@ class Listener:
         #: The time a new connection has to show who it is, where that is asked.
         self.admission_seconds: float | None = None
         self._newcomers: dict[Connection, asyncio.TimerHandle] = {}
-        self._per_address: Counter[str] = Counter()
+        #: By address, of all listeners that share it: a broker's limits count them together.
+        self.per_address: Counter[str] = Counter()
         self._drained: asyncio.Event | None = None
         self._sockets: list[ListeningSocket] = []
 
@@ -149,12 +150,12 @@ class Listener:
         """Count a connection that was made, or say why it may not stay."""
         address = connection.peer_host
         self.connections.add(connection)
-        self._per_address[address] += 1
+        self.per_address[address] += 1
         if self._drained is not None:
             return "the broker stops"
-        if len(self.connections) > self.limits.max_connections:
+        if self.per_address.total() > self.limits.max_connections:
             return f"max.connections={self.limits.max_connections} reached"
-        if self._per_address[address] > self.limits.max_connections_per_address:
+        if self.per_address[address] > self.limits.max_connections_per_address:
             return f"max.connections.per.ip={self.limits.max_connections_per_address} reached"
         return None
 
@@ -162,9 +163,9 @@ class Listener:
         if self._newcomers:
             self.admitted(connection)
         self.connections.discard(connection)
-        self._per_address[connection.peer_host] -= 1
-        if not self._per_address[connection.peer_host]:
-            del self._per_address[connection.peer_host]
+        self.per_address[connection.peer_host] -= 1
+        if not self.per_address[connection.peer_host]:
+            del self.per_address[connection.peer_host]
         if self._drained is not None and not self.connections:
             self._drained.set()
 

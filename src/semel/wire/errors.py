@@ -126,7 +126,7 @@ class ErrorCode(IntEnum):
     CONCURRENT_TRANSACTIONS = 51, _RETRY, "the last transaction of this id is still being completed", _AGAIN
     TRANSACTION_COORDINATOR_FENCED = 52, _FATAL, "the coordinator that sent this marker has been replaced", _INTERNAL
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, _FATAL, "not allowed to use this transactional id", _GRANT
-    SECURITY_DISABLED = 54, _FATAL, "the broker runs without access control", "Configure an authorizer first."
+    SECURITY_DISABLED = 54, _FATAL, "the broker runs without access control", "Set authorizer.class.name of the broker first."
     OPERATION_NOT_ATTEMPTED = 55, _ABORT, "not tried, because another part of the same request failed", "Look at the other errors of this request."
     KAFKA_STORAGE_ERROR = 56, _RETRY, "the broker cannot write to its disk: it is full, or it fails", "Make room on the broker's disk, or look into its log; clients send again by themselves until their time is over."
     LOG_DIR_NOT_FOUND = 57, _FATAL, "the broker has no such log directory", _CORRECT

@@ -32,11 +32,11 @@ class TestFindCoordinator:
         assert [found.key for found in answer.coordinators] == ["a", "b"]
         assert "__consumer_offsets" in broker.catalog.topics
 
-    async def test_an_empty_transactional_id_and_a_strange_type_are_no_requests(self, peer):
-        for key_type, key in ((1, ""), (9, "a")):
+    async def test_a_strange_type_is_no_request_and_an_empty_id_has_a_coordinator(self, peer):
+        for key_type, key, error in ((1, "", E.NONE), (9, "a", E.INVALID_REQUEST)):
             request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
             answer = await peer.ask(request, 4)
-            assert answer.coordinators[0].error_code == E.INVALID_REQUEST
+            assert answer.coordinators[0].error_code == error
 
 
 class TestOneTransaction:

@@ -103,16 +103,18 @@ def kafka_tool(
 
 
 class ApacheKafka:
-    """One Apache Kafka node; `settings` override or add lines of its server.properties.
-    `own_session` as for `SemelProcess`."""
+    """One Apache Kafka node; `settings` override or add lines of its server.properties, `features`
+    are the levels it is made with. `own_session` as for `SemelProcess`."""
 
     def __init__(
         self,
         settings: dict[str, str] | None = None,
         heap: str = "512m",
         own_session: bool = False,
+        features: dict[str, int] | None = None,
     ) -> None:
         self.settings = settings or {}
+        self.features = features or {}
         self.heap = heap
         self.own_session = own_session
         self.port = free_port()
@@ -189,8 +191,9 @@ class ApacheKafka:
         text += "".join(f"{name}={value}\n" for name, value in self.settings.items())
         self._properties.write_text(text)
         kafka_tool(
-            "kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(self._properties)
-        )
+            "kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(self._properties),
+            *(f"--feature={name}={level}" for name, level in self.features.items()),
+        )  # fmt: skip
 
     def _answers(self) -> bool:
         if "Kafka Server started" not in self.log():

@@ -37,6 +37,10 @@ Refused = dict[str, ErrorCode]
 """By name, of topics that could not be made."""
 
 
+#: Operations are told of every topic but one that the client may not see, or make.
+DENIED = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED})
+
+
 def handle(
     ctx: Context, request: MetadataRequest, version: int
 ) -> MetadataResponse | InTurn[MetadataResponse]:
@@ -94,13 +98,13 @@ def _topics(ctx: Context, request: MetadataRequest, version: int, refused: Refus
         found = [
             _answer(ctx, topic)
             for topic in ctx.catalog.topics.values()
-            if ctx.may("DESCRIBE", "TOPIC", topic.name)
+            if ctx.may_quietly("DESCRIBE", "TOPIC", topic.name)
         ]
     else:
         found = [_asked_for(ctx, topic, refused) for topic in request.topics]
     if request.include_topic_authorized_operations:
         for answer in found:
-            if not answer.error_code and answer.name is not None:
+            if answer.name is not None and answer.error_code not in DENIED:
                 answer.topic_authorized_operations = allowed(ctx, "TOPIC", answer.name)
     return found
 
@@ -165,7 +169,9 @@ def _create(ctx: Context, names: list[str], draft: CatalogDraft) -> Refused:
 
 def _new_topic(ctx: Context, name: str) -> tuple[str, int, Mapping[str, str]]:
     check_name(name)
-    if not ctx.may("CREATE", "CLUSTER", CLUSTER_NAME) and not ctx.may("CREATE", "TOPIC", name):
+    if not ctx.may_quietly("CREATE", "CLUSTER", CLUSTER_NAME) and not ctx.may(
+        "CREATE", "TOPIC", name
+    ):
         raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     check_new_name(ctx.catalog, name)
     if name in INTERNAL_TOPICS:

@@ -23,6 +23,8 @@ NULL_PROTOCOL_SINCE = 7
 
 
 def handle(ctx: Context, request: JoinGroupRequest, version: int) -> NowOrLater[JoinGroupResponse]:
+    if not ctx.may("READ", "GROUP", request.group_id):
+        return _response(JoinReply(ErrorCode.GROUP_AUTHORIZATION_FAILED, ""), version)
     error = _refusal(ctx, request)
     if error is not None:
         return _response(JoinReply(error, request.member_id), version)
@@ -34,8 +36,6 @@ def handle(ctx: Context, request: JoinGroupRequest, version: int) -> NowOrLater[
 
 
 def _refusal(ctx: Context, request: JoinGroupRequest) -> ErrorCode | None:
-    if not ctx.may("READ", "GROUP", request.group_id):
-        return ErrorCode.GROUP_AUTHORIZATION_FAILED
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
     limits = ctx.groups.settings

@@ -1,7 +1,8 @@
 """DeleteTopics (API key 20, versions 1-6): delete topics by name or, from version 6, by id.
 
-Who may:   DELETE on the Topic; without DESCRIBE, a topic asked for by id is not named in the
-           answer.
+Who may:   DELETE on the Cluster, or DELETE and, by name, DESCRIBE on the Topic; without DESCRIBE, a
+           topic asked for by id is not named in the answer, and of one asked for by name it is not
+           told whether it is there.
 Answers:   when the deletion is durable; files are removed in the background.
 Versions:  4 flexible, 5 error messages, 6 ids.
 """
@@ -15,7 +16,7 @@ from functools import partial
 from semel.broker.catalog.catalog import Topic
 from semel.broker.catalog.draft import CatalogDraft
 from semel.broker.catalog.topics import take_mutations
-from semel.broker.context import Context
+from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
 from semel.core.access.quotas import Mutations
 from semel.wire.errors import ErrorCode
@@ -48,10 +49,11 @@ def _decide(
     ctx: Context, asked: list[Asked], mutations: Mutations | None, draft: CatalogDraft
 ) -> DeleteTopicsResponse:
     times = Counter(_key(topic) for topic in asked)
+    first = {_key(topic): topic for topic in asked}
     deleted: set[Topic] = set()
     return DeleteTopicsResponse(
         responses=[
-            _delete(ctx, topic, times[_key(topic)], draft, deleted, mutations) for topic in asked
+            _delete(ctx, one, times[key], draft, deleted, mutations) for key, one in first.items()
         ]
     )
 
@@ -74,11 +76,11 @@ def _delete(
         topic = _find(ctx, asked)
         if topic in deleted:  # by its name, and now by its id
             topic = None
-        if topic is not None and ctx.may("DESCRIBE", "TOPIC", topic.name):
-            result.name, result.topic_id = topic.name, topic.id
-        _authorize(ctx, asked, topic)
+        if not ctx.may_quietly("DELETE", "CLUSTER", CLUSTER_NAME):
+            _authorize(ctx, asked, topic, result)
         if topic is None:
             raise ApiError(_unknown(asked))
+        result.name, result.topic_id = topic.name, topic.id
         take_mutations(mutations, topic.name, topic.partition_count)
         draft.delete_topic(topic)
         deleted.add(topic)
@@ -106,10 +108,19 @@ def _find(ctx: Context, asked: Asked) -> Topic | None:
     return ctx.catalog.topics_by_id.get(asked.topic_id)
 
 
-def _authorize(ctx: Context, asked: Asked, topic: Topic | None) -> None:
+def _authorize(ctx: Context, asked: Asked, topic: Topic | None, result: Result) -> None:
     name = topic.name if topic is not None else asked.name
-    if name is not None and not ctx.may("DELETE", "TOPIC", name):
-        raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+    if name is None:
+        return  # of an unknown id: there is nobody to ask about
+    is_by_id = asked.name is None
+    may_see = ctx.may("DESCRIBE", "TOPIC", name)
+    if may_see and topic is None:
+        return  # that it is not there may be told
+    if ctx.may("DELETE", "TOPIC", name) and (is_by_id or may_see):
+        return
+    if is_by_id and may_see:
+        result.name = name
+    raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
 
 
 def _unknown(asked: Asked) -> ErrorCode:

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from semel.broker.catalog.internal_topics import INTERNAL_TOPICS
 from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.coordinators.errors import fenced_for
-from semel.broker.failures import ApiError
 from semel.broker.replies import NowOrLater, when, when_all
 from semel.core.transactions.commands import AddPartitions, PartitionErrors, Reply, VerifyPartitions
 from semel.core.transactions.transaction import TV_0, TV_2, TopicPartition
@@ -71,7 +70,7 @@ def _between_brokers(
     ctx: Context, request: AddPartitionsToTxnRequest, version: int
 ) -> NowOrLater[AddPartitionsToTxnResponse]:
     if not ctx.may("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
-        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     results = [_added(ctx, transaction, version) for transaction in request.transactions]
     return when_all(
         results, lambda results: AddPartitionsToTxnResponse(results_by_transaction=results)
@@ -94,8 +93,6 @@ def _added(
 def _add(
     ctx: Context, holder: Holder, topics: list[Topic], version: int, verify_only: bool = False
 ) -> NowOrLater[Answer]:
-    if not holder[0]:
-        return Reply(ErrorCode.INVALID_REQUEST)
     by_client = version < BETWEEN_BROKERS_SINCE
     if by_client and not ctx.may("WRITE", "TRANSACTIONAL_ID", holder[0]):
         return Reply(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -104,6 +101,8 @@ def _add(
     if impossible:
         others = dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED)
         return PartitionErrors(by_partition=others | impossible)
+    if not holder[0]:
+        return Reply(ErrorCode.INVALID_REQUEST)
     if verify_only:
         return ctx.transactions.submit(VerifyPartitions(*holder, partitions))
     client_version = TV_0 if by_client else TV_2

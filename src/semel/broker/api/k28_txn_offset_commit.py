@@ -79,7 +79,7 @@ def handle(
 def _sorted_out(
     ctx: Context, request: TxnOffsetCommitRequest
 ) -> tuple[TxnOffsetCommitResponse, list[OffsetToCommit], list[Partition]]:
-    refused = _refusal(ctx, request)
+    refused = _denial(ctx, request)
     response = TxnOffsetCommitResponse()
     offsets: list[OffsetToCommit] = []
     pending: list[Partition] = []
@@ -98,6 +98,8 @@ def _sorted_out(
                 answer.error_code = error
             elif topic is None or not 0 <= index < topic.partition_count:
                 answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif not request.group_id:
+                answer.error_code = ErrorCode.INVALID_GROUP_ID
             else:
                 pending.append(answer)
                 offsets.append(
@@ -113,13 +115,11 @@ def _sorted_out(
     return response, offsets, pending
 
 
-def _refusal(ctx: Context, request: TxnOffsetCommitRequest) -> ErrorCode | None:
+def _denial(ctx: Context, request: TxnOffsetCommitRequest) -> ErrorCode | None:
     if not ctx.may("WRITE", "TRANSACTIONAL_ID", request.transactional_id):
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if not ctx.may("READ", "GROUP", request.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
-    if not request.group_id:
-        return ErrorCode.INVALID_GROUP_ID
     return None
 
 

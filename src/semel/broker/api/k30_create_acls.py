@@ -8,7 +8,10 @@ Versions:  2 flexible, 3 users as resources.
 
 from __future__ import annotations
 
+from functools import partial
+
 from semel.broker.access.acls import require_authorizer, rule_of
+from semel.broker.catalog.draft import CatalogDraft
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
 from semel.broker.operations import require_cluster
@@ -22,9 +25,13 @@ VERSIONS = ADVERTISED[API_KEY]
 Result = CreateAclsResponse.AclCreationResult
 
 
-def handle(ctx: Context, request: CreateAclsRequest, version: int) -> CreateAclsResponse:
+async def handle(ctx: Context, request: CreateAclsRequest, version: int) -> CreateAclsResponse:
     require_cluster(ctx, "ALTER")
     require_authorizer(ctx, "No Authorizer is configured.")
+    return await ctx.catalog.change(partial(_decide, ctx, request))
+
+
+def _decide(ctx: Context, request: CreateAclsRequest, draft: CatalogDraft) -> CreateAclsResponse:
     added: dict[Rule, None] = {}
     results = []
     for asked in request.creations:
@@ -37,5 +44,5 @@ def handle(ctx: Context, request: CreateAclsRequest, version: int) -> CreateAcls
         else:
             if rule not in ctx.catalog.rules:
                 added[rule] = None
-    ctx.catalog.change_rules(added=added)
+    draft.change_rules(added=added)
     return CreateAclsResponse(results=results)

@@ -8,7 +8,10 @@ Versions:  2 flexible, 3 users as resources.
 
 from __future__ import annotations
 
+from functools import partial
+
 from semel.broker.access.acls import entry_fields, filter_of, pattern_fields, require_authorizer
+from semel.broker.catalog.draft import CatalogDraft
 from semel.broker.context import Context
 from semel.broker.failures import ApiError
 from semel.broker.operations import require_cluster
@@ -23,9 +26,13 @@ Result = DeleteAclsResponse.DeleteAclsFilterResult
 Matching = DeleteAclsResponse.DeleteAclsMatchingAcl
 
 
-def handle(ctx: Context, request: DeleteAclsRequest, version: int) -> DeleteAclsResponse:
+async def handle(ctx: Context, request: DeleteAclsRequest, version: int) -> DeleteAclsResponse:
     require_cluster(ctx, "ALTER")
     require_authorizer(ctx, "No Authorizer is configured.")
+    return await ctx.catalog.change(partial(_decide, ctx, request))
+
+
+def _decide(ctx: Context, request: DeleteAclsRequest, draft: CatalogDraft) -> DeleteAclsResponse:
     removed: dict[Rule, None] = {}
     results = []
     for asked in request.filters:
@@ -41,5 +48,5 @@ def handle(ctx: Context, request: DeleteAclsRequest, version: int) -> DeleteAcls
             Matching(error_message=None, **pattern_fields(rule), **entry_fields(rule))
             for rule in found
         ]
-    ctx.catalog.change_rules(removed=removed)
+    draft.change_rules(removed=removed)
     return DeleteAclsResponse(filter_results=results)

@@ -1,14 +1,14 @@
 """ExpireDelegationToken (API key 40, versions 1-2): a delegation token expires sooner.
 
 Who may:   nobody here.
-Answers:   DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: see CreateDelegationToken.
+Answers:   why there is none (broker/access/delegation).
 Versions:  2 flexible.
 """
 
 from __future__ import annotations
 
+from semel.broker.access.delegation import token_refusal
 from semel.broker.context import Context
-from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
@@ -25,6 +25,4 @@ NO_TIME = -1
 def handle(
     ctx: Context, request: ExpireDelegationTokenRequest, version: int
 ) -> ExpireDelegationTokenResponse:
-    return ExpireDelegationTokenResponse(
-        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=NO_TIME
-    )
+    return ExpireDelegationTokenResponse(error_code=token_refusal(ctx), expiry_timestamp_ms=NO_TIME)

@@ -12,9 +12,8 @@ from functools import partial
 
 from semel.broker.access.quotas import check_change
 from semel.broker.catalog.draft import CatalogDraft
-from semel.broker.context import Context
+from semel.broker.context import CLUSTER_NAME, Context
 from semel.broker.failures import ApiError
-from semel.broker.operations import require_cluster
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.alter_client_quotas import (
@@ -35,7 +34,8 @@ Entity = tuple[tuple[str, str | None], ...]
 async def handle(
     ctx: Context, request: AlterClientQuotasRequest, version: int
 ) -> AlterClientQuotasResponse:
-    require_cluster(ctx, "ALTER_CONFIGS")
+    if not ctx.may("ALTER_CONFIGS", "CLUSTER", CLUSTER_NAME):
+        return AlterClientQuotasResponse(entries=[_denied(entry) for entry in request.entries])
     ctx.broker.throttling  # noqa: B018  (it must be there to hear of the first quota)
     return await ctx.catalog.change(partial(_decide, request))
 
@@ -45,6 +45,17 @@ def _decide(request: AlterClientQuotasRequest, draft: CatalogDraft) -> AlterClie
     wanted = None if request.validate_only else draft
     results = {_entity(entry): _result(entry, times, wanted) for entry in request.entries}
     return AlterClientQuotasResponse(entries=list(results.values()))
+
+
+def _denied(entry: Asked) -> Result:
+    return Result(
+        error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        error_message=ErrorCode.CLUSTER_AUTHORIZATION_FAILED.meaning,
+        entity=[
+            Part(entity_type=part.entity_type, entity_name=part.entity_name)
+            for part in entry.entity
+        ],
+    )
 
 
 def _entity(entry: Asked) -> Entity:

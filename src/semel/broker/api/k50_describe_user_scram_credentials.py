@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections import Counter
 
 from semel.broker.catalog.credentials import ScramCredentials
-from semel.broker.context import Context
-from semel.broker.operations import require_cluster
+from semel.broker.context import CLUSTER_NAME, Context
 from semel.core.access.scram import ScramMechanism
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
@@ -29,7 +28,11 @@ Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
 def handle(
     ctx: Context, request: DescribeUserScramCredentialsRequest, version: int
 ) -> DescribeUserScramCredentialsResponse:
-    require_cluster(ctx, "DESCRIBE")
+    if not ctx.may("DESCRIBE", "CLUSTER", CLUSTER_NAME):
+        denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED  # told for each, but not who was asked for
+        return DescribeUserScramCredentialsResponse(
+            error_code=denied, results=[Result(error_code=denied) for _ in request.users or ()]
+        )
     credentials = ctx.catalog.credentials
     times = Counter(user.name for user in request.users or ())
     asked = times or Counter({user for _, user in credentials})

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from semel.broker.catalog.topics import METADATA_TOPIC
 from semel.broker.context import CLUSTER_NAME, Context
-from semel.broker.failures import ApiError
 from semel.wire.errors import ErrorCode
 from semel.wire.messages import ADVERTISED
 from semel.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
@@ -22,7 +21,10 @@ Partition = DescribeQuorumResponse.PartitionData
 
 def handle(ctx: Context, request: DescribeQuorumRequest, version: int) -> DescribeQuorumResponse:
     if not ctx.may("DESCRIBE", "CLUSTER", CLUSTER_NAME):
-        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return DescribeQuorumResponse(
+            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            error_message=ErrorCode.CLUSTER_AUTHORIZATION_FAILED.meaning,
+        )
     host, port = ctx.broker.advertised(ctx.connection)
     response = DescribeQuorumResponse(
         error_message=None,

@@ -28,7 +28,7 @@ async def handle(
     ctx: Context, request: UpdateFeaturesRequest, version: int
 ) -> UpdateFeaturesResponse:
     if not ctx.may("ALTER", "CLUSTER", CLUSTER_NAME):
-        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return UpdateFeaturesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     return await ctx.catalog.change(partial(_decide, ctx, request, version))
 
 
@@ -41,10 +41,11 @@ def _decide(
         draft.set_features(
             {update.feature: update.max_version_level for update in request.feature_updates}
         )
-    response = UpdateFeaturesResponse(error_message=None, results=results if version < 2 else [])
-    if failed is not None and version >= 2:
-        response.error_code, response.error_message = failed.error_code, failed.error_message
-    return response
+    if failed is not None:
+        return UpdateFeaturesResponse(
+            error_code=failed.error_code, error_message=failed.error_message
+        )
+    return UpdateFeaturesResponse(error_message=None, results=results if version < 2 else [])
 
 
 def _check(ctx: Context, update: Update, version: int) -> Result:

@@ -50,6 +50,6 @@ def _response(ctx: Context, unknown: list[str], found: list[Found]) -> ListTrans
                 transaction_state=txn.state.kafka_name,
             )
             for txn in shard.transactions
-            if ctx.may("DESCRIBE", "TRANSACTIONAL_ID", txn.transactional_id)
+            if ctx.may_quietly("DESCRIBE", "TRANSACTIONAL_ID", txn.transactional_id)
         ]
     return response

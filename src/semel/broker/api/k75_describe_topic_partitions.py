@@ -37,10 +37,14 @@ def handle(
         )
     room = min(request.response_partition_limit, ctx.settings["max.request.partition.size.limit"])
     response = DescribeTopicPartitionsResponse()
+    denied = []  # whether they are there is not looked at
     for name in _names(ctx, request):
         topic = ctx.catalog.topics.get(name)
-        if topic is None or not ctx.may("DESCRIBE", "TOPIC", name):
-            response.topics.append(_refused(ctx, name))
+        if not ctx.may("DESCRIBE", "TOPIC", name):
+            denied.append(Answer(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name))
+            continue
+        if topic is None:
+            response.topics.append(_absent(ctx, name))
             continue
         first = start.partition_index if start is not None and start.topic_name == name else 0
         if room <= 0:
@@ -52,6 +56,7 @@ def handle(
         if last < topic.partition_count:
             response.next_cursor = Cursor(topic_name=name, partition_index=last)
             break
+    response.topics += denied
     return response
 
 
@@ -59,16 +64,18 @@ def _names(ctx: Context, request: DescribeTopicPartitionsRequest) -> list[str]:
     """The topics asked for from the cursor on; without any, all that the client may see."""
     names = {topic.name for topic in request.topics}
     if not names:
-        names = {name for name in ctx.catalog.topics if ctx.may("DESCRIBE", "TOPIC", name)}
+        names = {name for name in ctx.catalog.topics if ctx.may_quietly("DESCRIBE", "TOPIC", name)}
     start = request.cursor
     return sorted(name for name in names if start is None or name >= start.topic_name)
 
 
-def _refused(ctx: Context, name: str) -> Answer:
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if not ctx.may("DESCRIBE", "TOPIC", name):
-        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return Answer(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
+def _absent(ctx: Context, name: str) -> Answer:
+    return Answer(
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=allowed(ctx, "TOPIC", name),
+    )
 
 
 def _answer(ctx: Context, topic: Topic, first: int, room: int) -> Answer:

@@ -200,11 +200,7 @@ class Catalog:
         self.change_now(lambda draft: draft.configure(kind, name, configs))
 
     def change_rules(self, added: Iterable[Rule] = (), removed: Iterable[Rule] = ()) -> None:
-        """Add access rules that are not there, and remove some that are: all or none."""
-        records: list[Record] = [{"is": "rule", **rule._asdict()} for rule in added]
-        records += ({"is": "removed rule", **rule._asdict()} for rule in removed)
-        if records:
-            self.change_now(lambda draft: draft.records.extend(records))
+        self.change_now(lambda draft: draft.change_rules(added, removed))
 
     def allocate_producer_ids(self) -> range:
         return self.change_now(lambda draft: draft.allocate_producer_ids())

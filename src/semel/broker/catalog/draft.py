@@ -15,6 +15,7 @@ from semel.core.access.quotas import Entity
 
 if TYPE_CHECKING:
     from semel.broker.catalog.catalog import Catalog, Topic
+    from semel.core.access.rules import Rule
 
 PRODUCER_ID_BLOCK = 1000  # as Kafka's ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE
 TOPIC = "topic"
@@ -60,6 +61,13 @@ class CatalogDraft:
     def configure(self, kind: str, name: str, configs: Mapping[str, str]) -> None:
         """Put `configs` in place of the dynamic settings of a broker ("" for all) or a group."""
         self.add({"is": "configs", "type": kind, "name": name, "configs": dict(configs)})
+
+    def change_rules(self, added: Iterable[Rule] = (), removed: Iterable[Rule] = ()) -> None:
+        """Add access rules that are not there, and remove some that are: all or none."""
+        for rule in added:
+            self.add({"is": "rule", **rule._asdict()})
+        for rule in removed:
+            self.add({"is": "removed rule", **rule._asdict()})
 
     def set_quota(self, entity: Entity, key: str, value: float | None) -> None:
         """None removes it."""

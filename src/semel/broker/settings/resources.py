@@ -36,22 +36,32 @@ log = logging.getLogger("semel.settings")
 
 
 class ResourceType(IntEnum):
-    """Kafka's ConfigResource.Type, those that this broker has."""
+    """Kafka's ConfigResource.Type."""
 
     TOPIC = 2
     BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
     GROUP = 32
+
+
+#: Those that this broker does not have: refused once access was asked.
+ABSENT = (ResourceType.BROKER_LOGGER, ResourceType.CLIENT_METRICS)
 
 
 #: Who is asked for access: brokers' configs are the cluster's.
 _ACL_TYPES = {
     ResourceType.TOPIC: "TOPIC",
     ResourceType.BROKER: "CLUSTER",
+    ResourceType.BROKER_LOGGER: "CLUSTER",
+    ResourceType.CLIENT_METRICS: "CLUSTER",
     ResourceType.GROUP: "GROUP",
 }
 _DENIED = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ResourceType.BROKER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.BROKER_LOGGER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.CLIENT_METRICS: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
 }
 #: What a value that a setting does not take is called.
@@ -91,9 +101,14 @@ class Resource:
         self.name = name
 
     def authorize(self, operation: str) -> None:
-        name = CLUSTER_NAME if self.type is ResourceType.BROKER else self.name
-        if not self.ctx.may(operation, _ACL_TYPES[self.type], name):
+        kind = _ACL_TYPES[self.type]
+        name = CLUSTER_NAME if kind == "CLUSTER" else self.name
+        if not self.ctx.may(operation, kind, name):
             raise ApiError(_DENIED[self.type])
+        if self.type in ABSENT:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {self.type.value}"
+            )
 
     def check_exists(self) -> None:
         if self.type is ResourceType.TOPIC:

@@ -1,4 +1,4 @@
-"""The administrator's client: topics, groups and transactions of any Kafka cluster.
+"""The administrator's client: topics, groups, transactions and access rules of any Kafka cluster.
 
 async with Admin("localhost:9092") as admin:
     await admin.create_topics([NewTopic("orders", partitions=6)])
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
+from semel.client.admin.acls import AclAdministration
 from semel.client.admin.groups import GroupAdministration
 from semel.client.admin.quotas import QuotaAdministration
 from semel.client.admin.topics import TopicAdministration
@@ -28,9 +29,10 @@ class Admin(
     TransactionAdministration,
     UserAdministration,
     QuotaAdministration,
+    AclAdministration,
     Lifetime,
 ):
-    """Looks at and changes topics, groups, transactions, users and quotas."""
+    """Looks at and changes topics, groups, transactions, users, quotas and access rules."""
 
     settings: ClientSettings
     """All settings as they are in force."""

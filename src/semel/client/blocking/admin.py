@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any, Unpack
 
+    from semel.client.admin.acls import Acl, AclFilter
     from semel.client.admin.groups import GroupDescription, GroupListing, Lag
     from semel.client.admin.quotas import Quota
     from semel.client.admin.topics import ClusterInfo, NewTopic
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Admin(Blocking):
-    """Looks at and changes topics, groups, transactions, users and quotas."""
+    """Looks at and changes topics, groups, transactions, users, quotas and access rules."""
 
     def __init__(
         self,
@@ -196,6 +197,19 @@ class Admin(Blocking):
     ) -> None:
         """Sets quotas of an entity; None removes one."""
         run(self._client.alter_quotas(entity, changes))
+
+    def create_acls(self, acls: Iterable[Acl]) -> None:
+        """All of them, or an error that names the first that could not be made. One that is there
+        already is fine."""
+        run(self._client.create_acls(acls))
+
+    def describe_acls(self, wanted: AclFilter | None = None) -> list[Acl]:
+        """The rules that match; without a filter all."""
+        return run(self._client.describe_acls(wanted))
+
+    def delete_acls(self, wanted: Iterable[AclFilter]) -> list[Acl]:
+        """Removes the rules that match one of the filters, and tells which they were."""
+        return run(self._client.delete_acls(wanted))
 
     @property
     def settings(self) -> ClientSettings:
