@@ -40,7 +40,7 @@ class Mutant(NamedTuple):
 MUTANTS = (
     Mutant(
         "rule 1: looks into the ledger before the fence",
-        "spark/sink/committer.py",
+        "spark/sink/transaction.py",
         """        self.at("before fence", batch)
         self._ledger.create()
 """,
@@ -153,7 +153,7 @@ MUTANTS = (
     ),
     Mutant(
         "rule 6: the ledger is not written",
-        "spark/sink/committer.py",
+        "spark/sink/transaction.py",
         "            self._ledger.write(self._lender, batch)\n",
         "",
         FORGOTTEN,
@@ -178,7 +178,7 @@ MUTANTS = (
     ),
     Mutant(
         "rule 6: doubt is taken for success",
-        "spark/sink/committer.py",
+        "spark/sink/transaction.py",
         "        if outcome is CommitOutcome.COMMITTED:",
         "        if True:",
         TIMEOUT,

@@ -162,6 +162,27 @@ def test_a_failing_query_leaves_nothing_visible_and_goes_on_when_repaired(job, t
     job.assert_exactly_once()
 
 
+def test_a_batch_that_failed_before_anything_was_written_runs_again(job, caplog):
+    """Of a file that is gone for a moment: Spark's own trouble, not the query's."""
+    job.lines.add(100)
+    path, hidden = job.lines.directory / "0000.txt", job.checkpoint.with_name("hidden")
+    comings = []
+
+    def hide_and_bring_back(point, batch):
+        if point == "before job":
+            comings.append(batch)
+            if len(comings) == 1:
+                path.rename(hidden)
+            else:
+                hidden.rename(path)
+
+    sink = job.run(at=hide_and_bring_back)
+    assert comings == [0, 0]
+    assert sink.committer.retries == 1
+    assert "0000.txt" in caplog.text
+    job.assert_exactly_once()
+
+
 def test_a_transaction_that_times_out_is_run_again(job, caplog):
     job.lines.add(100)
     waited = []

@@ -110,6 +110,11 @@ def judge(
     )
 
 
+def origins(end: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Where a query began: Spark does not log it, our own source carries it along."""
+    return tuple(offset.get("origin") if isinstance(offset, dict) else None for offset in end)
+
+
 def source_positions(offsets: tuple[Any, ...]) -> dict[tuple[str, int], int]:
     """Kafka offsets of our own source or of Spark's connector; other sources have none."""
     positions = {}

@@ -17,6 +17,7 @@ from semel.client.machines.ledger import (
     LedgerRefusal,
     Search,
     Unstable,
+    all_entries,
     check_policy,
     last_entry,
     partition_of,
@@ -24,7 +25,7 @@ from semel.client.machines.ledger import (
 from semel.errors import RefusedError, SemelError
 from semel.spark.kafka.client import BlockingCluster, check, is_an_answer, patiently
 from semel.spark.kafka.transactions import Lender
-from semel.spark.query_batch import QueryBatch
+from semel.spark.query_batch import WRITER, QueryBatch
 from semel.wire.errors import ErrorCode
 from semel.wire.messages.create_topics import CreateTopicsRequest
 from semel.wire.messages.describe_configs import DescribeConfigsRequest
@@ -103,6 +104,15 @@ class SparkLedger:
             return None if entry is None else QueryBatch.of(entry)
         except LedgerRefusal as refusal:
             raise RefusedError(str(refusal)) from None
+
+    def application_of(self, query_id: str) -> str | None:
+        """The application under which a query is in the ledger, if it is another than this one."""
+        for entry in self._run(all_entries(self.topic)).values():
+            note = entry.note if entry.writer == WRITER else None
+            is_of_query = isinstance(note, dict) and note.get("query") == query_id
+            if is_of_query and entry.application != self.application:
+                return entry.application
+        return None
 
     def _run(self, search: Search[T]) -> T:
         """Carries a search's requests to the leader, and its answers back."""

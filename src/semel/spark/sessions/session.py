@@ -16,6 +16,8 @@ _QUIET = Path(__file__).with_name("quiet.properties")
 _LOOPBACK = "127.0.0.1"
 # Rows on their way to Python: with Spark's own 64 MiB, 1 KiB rows took a seventh more CPU time.
 _ARROW_BATCH_BYTES = 2 << 20
+# What spark.task.maxFailures is on a cluster; local masters do not look at it.
+_TASK_FAILURES = 4
 
 
 def session(
@@ -40,13 +42,21 @@ def session(
         _be_quiet(settings)
     settings.setdefault("spark__python__daemon__module", "semel.spark.sessions.daemon")
     settings.setdefault("spark__sql__execution__arrow__maxBytesPerBatch", _ARROW_BATCH_BYTES)
-    builder = SparkSession.builder.appName(application).master(master)
+    builder = SparkSession.builder.appName(application).master(with_retries(master))
     for name, value in settings.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)
         builder = builder.config(name.replace("__", "."), text)
     found: SparkSession = builder.getOrCreate()
     register(found)
     return found
+
+
+def with_retries(master: str) -> str:
+    """`local[4]` lets a query die of one failed task; a cluster tries each four times."""
+    cores = {"local": "1"}.get(master) or master.removeprefix("local[").removesuffix("]")
+    if master.startswith("local") and (cores == "*" or cores.isdigit()):
+        return f"local[{cores},{_TASK_FAILURES}]"
+    return master
 
 
 def _be_quiet(settings: dict[str, str | int | bool]) -> None:

@@ -1,5 +1,4 @@
-"""One DataFrame, one transaction: lends it to the tasks, accounts for every row, commits or runs
-again.
+"""One DataFrame, one transaction: lends it to the tasks and accounts for every row.
 
 Used by the streaming sink (a micro-batch each) and by `write` (a whole DataFrame).
 """
@@ -7,95 +6,34 @@ Used by the streaming sink (a micro-batch each) and by `write` (a whole DataFram
 from __future__ import annotations
 
 import contextlib
-import logging
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
-from pyspark.sql import types as T
 
-from semel.client.settings import Servers
-from semel.errors import BatchFailedError, RefusedError, SemelError, UnreachableError, UsageError
-from semel.spark.kafka.client import BlockingCluster, is_an_answer, patiently
-from semel.spark.kafka.ledger import SparkLedger
-from semel.spark.kafka.settings import SparkSettings
-from semel.spark.kafka.transactions import CommitOutcome, Lender, Lent
+from semel.errors import RefusedError
+from semel.spark.kafka.transactions import Lent
 from semel.spark.query_batch import QueryBatch
 from semel.spark.sink.claim_service import ClaimService
 from semel.spark.sink.claims import Target, TaskReport
-from semel.spark.sink.options import WriteOptions
+from semel.spark.sink.columns import columns_of
+from semel.spark.sink.transaction import BatchTransactions, RunAgain
 from semel.spark.sink.writer import STATISTICS, TaskWriter
 from semel.wire.compression import Compression
 
-log = logging.getLogger(__name__)
-
-_TOPIC_S = 10.0
+# How Spark says that somebody has stopped the query, or the whole session.
+_STOPPED = ("SPARK_JOB_CANCELLED", "InterruptedException", "SparkContext was shut down")
 _TASKS_ASKED = 1000
-_HEADERS = "array<struct<key:string,value:binary>>"
-_CASTS = {"headers": _HEADERS, "partition": "int", "topic": "string", "timestamp": "timestamp"}
 
 
-class _Again(Exception):
-    """This attempt is aborted; the batch may run again."""
-
-
-def _nothing(point: str, batch: int) -> None:
-    """A place in a batch's course, named so that the demonstration and tests can fail there."""
-
-
-@dataclass
-class Committer:
-    """The application's transactions and its ledger, on the driver."""
-
-    bootstrap_servers: Servers | Mapping[str, Any]
-    topic: str | None
-    application: str
-    options: WriteOptions = WriteOptions()  # noqa: RUF009  (frozen)
-    at: Callable[[str, int], None] = field(default=_nothing, repr=False)
-
-    def __post_init__(self) -> None:
-        options = self.options
-        if not self.application:
-            raise UsageError("give an application name: it is what committed batches are kept by")
-        if self.topic == options.ledger_topic:
-            raise UsageError(f"{self.topic!r} is the ledger's topic: write to another one")
-        self._settings = SparkSettings.of(self.bootstrap_servers, options.settings)
-        self.cluster = BlockingCluster(self._settings)
-        self._ledger = SparkLedger(self.cluster, self.application, options.ledger_topic)
-        self._lender = Lender(
-            self.cluster,
-            f"semel-{self.application}",
-            options.transaction_timeout_ms,
-            options.allow_unverified,
-        )
-        self.committed: QueryBatch | None = None
-        self.rows = 0
-        self.retries = 0
+class Committer(BatchTransactions):
+    """The transactions of the claim sink, on the driver: each is filled by one Spark job."""
 
     def take_over(self, frame: DataFrame, batch: int, group: str | None = None) -> None:
-        """Fence first, then look: what is read earlier may be overtaken by the former driver."""
         refuse_speculation(frame)
-        if self.topic is not None:
-            self._find_topic(self.topic)
-        self.at("before fence", batch)
-        self._ledger.create()
-        self._lender.fence()
-        if group is not None:
-            self._lender.refuse_live_group(group)
-        self.at("after fence", batch)
-        self.committed = self._ledger.read()
-        log.info("%s: last committed: %s", self.application, self.committed)
-
-    def _find_topic(self, topic: str) -> None:
-        """As any producer does: a missing topic is created if the broker is set to do so."""
-        try:
-            patiently(
-                lambda: self.cluster.refresh([topic], create=True), f"topic {topic!r}", _TOPIC_S
-            )
-        except SemelError as error:
-            raise RefusedError(f"topic {topic!r} cannot be written to: {error}") from error
+        self.fence(batch, group)
 
     def commit(
         self,
@@ -106,57 +44,7 @@ class Committer:
     ) -> None:
         """Write the rows, their entry and the source's positions: all are visible, or nothing."""
         columns = sink_columns(frame, self.topic)
-        reason: Exception | None = None
-        for attempt in range(1, self.options.attempts + 1):
-            try:
-                self._attempt(columns, batch, group, positions or {})
-            except _Again as again:
-                reason = again
-                self.retries += 1
-                log.warning(
-                    "%s: batch %d, attempt %d was aborted: %s",
-                    self.application,
-                    batch.batch,
-                    attempt,
-                    again,
-                )
-                continue
-            self.committed = batch
-            return
-        raise BatchFailedError(
-            f"{self.application}: batch {batch.batch} failed {self.options.attempts} times:"
-            f" {reason}"
-        ) from reason
-
-    def _attempt(
-        self,
-        columns: DataFrame,
-        batch: QueryBatch,
-        group: str | None,
-        positions: Mapping[Target, int],
-    ) -> None:
-        lent = self._lender.lend()
-        try:
-            rows = self._write(columns, lent, batch.batch)
-            self.at("before ledger", batch.batch)
-            self._ledger.write(self._lender, batch)
-            if group is not None:
-                self._lender.commit_offsets(group, positions)
-            self.at("before commit", batch.batch)
-        except _Again:
-            self._lender.abort()
-            raise
-        except BaseException as error:
-            self._lender.abort()
-            # The driver's own requests fail when the transaction is over: it timed out, or another
-            # driver has taken it, which `abort` finds out.
-            if isinstance(error, UnreachableError) or (
-                isinstance(error, SemelError) and is_an_answer(error)
-            ):
-                raise _Again(str(error)) from error
-            raise
-        self._settle(batch)
-        self.rows += rows
+        self.end(batch, lambda lent: self._write(columns, lent, batch.batch), group, positions)
 
     def _write(self, columns: DataFrame, lent: Lent, batch: int) -> int:
         """Run the job and account for every row."""
@@ -174,23 +62,15 @@ class Committer:
         except Exception as error:
             service.close([])
             if service.claims.abort_reason:
-                raise _Again(job.explain(service.claims.abort_reason)) from error
+                raise RunAgain(job.explain(service.claims.abort_reason)) from error
+            if _is_spark_s_own(error):
+                raise RunAgain(job.explain(sentence(str(error)))) from error
             raise
         finally:
             service.stop()
         if reason:
-            raise _Again(reason)
+            raise RunAgain(reason)
         return sum(report.rows for report in reports)
-
-    def _settle(self, batch: QueryBatch) -> None:
-        outcome = self._lender.commit()
-        self.at("after commit", batch.batch)
-        if outcome is CommitOutcome.COMMITTED:
-            return
-        # Ends whatever is open, or says that another driver has taken over; then the ledger knows.
-        self._lender.recover()
-        if self._ledger.read() != batch:
-            raise _Again("the transaction was not committed: it timed out, or its answer was lost")
 
     def _writer(self, lent: Lent, host: str, port: int) -> TaskWriter:
         return TaskWriter(
@@ -202,6 +82,14 @@ class Committer:
             compression=Compression.named(self.options.compression_type),
             batch_size=self.options.batch_size,
         )
+
+
+def _is_spark_s_own(error: Exception) -> bool:
+    """Whether a job failed by neither the query's Python nor its data, nor was it cancelled.
+
+    Those would fail again, and PySpark knows their kinds; of all else it hands on Java's error.
+    """
+    return isinstance(error, Py4JJavaError) and not any(word in str(error) for word in _STOPPED)
 
 
 class _Job:
@@ -259,22 +147,9 @@ def sentence(failure: str) -> str:
 
 def sink_columns(frame: DataFrame, topic: str | None) -> DataFrame:
     """The columns that Spark's own Kafka sink takes, in their types."""
-    fields = {field.name: field.dataType for field in frame.schema.fields}
-    if "value" not in fields:
-        raise UsageError(f"the sink needs a column `value`; there are {', '.join(fields)}")
-    if topic is None and "topic" not in fields:
-        raise UsageError("give the sink a topic, or the rows a column `topic`")
-    chosen: list[str] = []
-    for name in ("key", "value"):
-        if name in fields:
-            if not isinstance(fields[name], (T.StringType, T.BinaryType, T.NullType)):
-                raise UsageError(
-                    f"column `{name}` must be string or binary, not {fields[name].simpleString()}"
-                )
-            chosen.append(name)
-    for name, kind in _CASTS.items():
-        if name in fields and not (name == "topic" and topic):
-            chosen.append(f"cast({name} AS {kind}) AS {name}")
+    chosen = []
+    for name, kind in columns_of(frame.schema, topic).items():
+        chosen.append(name if kind is None else f"cast({name} AS {kind}) AS {name}")
     # Texts, because each operation on a column is a conversation with the JVM.
     return frame.selectExpr(*chosen)
 

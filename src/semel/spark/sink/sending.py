@@ -11,15 +11,15 @@ import random
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from semel.client.errors import error_for
 from semel.columnar.encode import Body, batch_header
 from semel.errors import SemelError, UnreachableError
 from semel.spark.kafka.client import BlockingCluster
 from semel.spark.kafka.transactions import Lent, highest_version
-from semel.spark.sink.claim_service import ClaimClient
 from semel.spark.sink.claims import Grant, Target
 from semel.wire.compression import Buffer, Compression, compress
 from semel.wire.errors import ErrorCode
@@ -43,6 +43,28 @@ class Packed:
     records: Buffer
 
 
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A body that lies compressed elsewhere, and is fetched when its turn comes."""
+
+    body: Body
+    load: Callable[[], Buffer]
+
+
+class PartitionGrants(Protocol):
+    """Who says which partitions a sender may write to, and from which sequence on."""
+
+    def claim(
+        self,
+        released: Sequence[tuple[Target, int]],
+        wanted: Sequence[tuple[int, str, Sequence[int]]],
+    ) -> list[Grant]: ...
+
+    def fail(self, error: BaseException) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class BatchQueue:
     """Shared by the encoding thread, which fills it, and the senders, which empty it."""
 
@@ -55,15 +77,16 @@ class BatchQueue:
         self._codec = codec
         self._done = done
         self._changed = threading.Condition()
-        self._queues: dict[tuple[str, int | None], deque[Body | Packed]] = {}
+        self._queues: dict[tuple[str, int | None], deque[Body | Packed | Deferred]] = {}
         self._taken: set[tuple[str, int | None]] = set()
         self._out = 0
         self._finished = False
 
-    def put(self, body: Body) -> None:
+    def put(self, item: Body | Packed | Deferred) -> None:
+        body = item if isinstance(item, Body) else item.body
         with self._changed:
             self._raise()
-            self._queues.setdefault((body.topic, body.partition), deque()).append(body)
+            self._queues.setdefault((body.topic, body.partition), deque()).append(item)
             self._changed.notify_all()
 
     def finish(self) -> None:
@@ -126,7 +149,7 @@ class BatchQueue:
         largest = max(by_leader.values(), key=len, default=[])
         return [*anywhere, *largest][:_BATCHES_AT_ONCE]
 
-    def _pop(self, key: tuple[str, int | None]) -> list[Body | Packed]:
+    def _pop(self, key: tuple[str, int | None]) -> list[Body | Packed | Deferred]:
         """A partition's batches go out one after the other; rows for anywhere have no order."""
         queue = self._queues[key]
         if key[1] is None:
@@ -138,9 +161,11 @@ class BatchQueue:
             del self._queues[key]
         return heads
 
-    def _pack(self, head: Body | Packed) -> Packed:
+    def _pack(self, head: Body | Packed | Deferred) -> Packed:
         if isinstance(head, Packed):
             return head
+        if isinstance(head, Deferred):
+            return Packed(head.body, head.load())
         return Packed(head, compress(self._codec, head.records))
 
     def _raise(self) -> None:
@@ -155,7 +180,7 @@ class BatchSender(threading.Thread):
         self,
         queue: BatchQueue,
         cluster: BlockingCluster,
-        claims: ClaimClient,
+        claims: PartitionGrants,
         lent: Lent,
         codec: Compression,
         timeout_s: float,

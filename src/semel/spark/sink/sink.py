@@ -17,8 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from semel.client.settings import Servers
-from semel.errors import SemelError
-from semel.spark.kafka.client import LATEST, is_an_answer
+from semel.spark.kafka.client import LATEST
 from semel.spark.query_batch import BatchVerdict, QueryBatch, judge, source_positions
 from semel.spark.sink.committer import Committer, refuse_connect
 from semel.spark.sink.options import sink_options, write_options
@@ -54,7 +53,6 @@ class ExactlyOnceSink:
         self.group_id = chosen.group_id or application
         self._begin_anew = chosen.begin_anew
         self._run_id: str | None = None
-        self._elsewhere: set[str] = set()
 
     @property
     def rows(self) -> int:
@@ -99,21 +97,7 @@ class ExactlyOnceSink:
             batch.write.format("noop").mode("overwrite").save()
 
     def _positions(self, batch: QueryBatch) -> dict[tuple[str, int], int]:
-        """Of topics in this cluster: the source may read from another one."""
-        positions = source_positions(batch.end)
-        for topic in {topic for topic, _ in positions} - self._elsewhere:
-            try:
-                self.committer.cluster.partitions(topic)
-            except SemelError as error:
-                if not is_an_answer(error):
-                    raise
-                log.info("%s: %r is in another cluster", self.application, topic)
-                self._elsewhere.add(topic)
-        return {
-            target: offset
-            for target, offset in positions.items()
-            if target[0] not in self._elsewhere
-        }
+        return self.committer.positions_here(source_positions(batch.end))
 
 
 def start(

@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from semel.errors import RefusedError
-from semel.spark.query_batch import QueryBatch
+from semel.spark.query_batch import QueryBatch, origins
 
 _QUERY_ID = "sql.streaming.queryId"
 _RUN_ID = "spark.jobGroup.id"
@@ -49,7 +49,7 @@ def running_batch(batch: DataFrame, batch_id: int) -> RunningBatch:
         raise RefusedError(f"Spark has no offsets for batch {batch_id} of query {query_id}")
     before = _logged(query, batch_id - 1) if batch_id > 0 else None
     end = _offsets(logged)
-    start = tuple(_origin(offset) for offset in end) if before is None else _offsets(before)
+    start = origins(end) if before is None else _offsets(before)
     metadata = logged.metadataOpt()
     planned_ms = metadata.get().batchTimestampMs() if metadata.isDefined() else None
     return RunningBatch(run_id, QueryBatch(query_id, batch_id, start, end, planned_ms), query)
@@ -92,8 +92,3 @@ def _value(offset: Any) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _origin(end: Any) -> Any:
-    """Where a query began: Spark does not log it, our own source carries it along."""
-    return end.get("origin") if isinstance(end, dict) else None

@@ -6,27 +6,21 @@ with its module's globals.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
 
-from semel.columnar.columns import Rows
-from semel.columnar.encode import BATCH_BYTES, Body, BufferPool, Lanes
-from semel.columnar.kernels import load
-from semel.errors import SemelError
-from semel.spark.kafka.client import BlockingCluster, patiently
+from semel.columnar.encode import BATCH_BYTES, Body
 from semel.spark.kafka.settings import SparkSettings
 from semel.spark.kafka.transactions import Lent
 from semel.spark.sessions.worker import freeze_imports
 from semel.spark.sink.claim_service import ClaimClient
+from semel.spark.sink.encoding import RowEncoder, cluster_of
 from semel.spark.sink.sending import BatchQueue, BatchSender
 from semel.wire.compression import Compression
-from semel.wire.errors import ErrorCode
 
 STATISTICS = "partition int, attempt long, rows long, bytes long, batches long, requests long"
 _SCHEMA = pa.schema(
@@ -35,16 +29,7 @@ _SCHEMA = pa.schema(
         *((name, pa.int64()) for name in ("attempt", "rows", "bytes", "batches", "requests")),
     ]
 )
-# At import: the driver fills the cache by it, and workers are forked with the kernels loaded.
-_KERNELS = load()
-_POOL_BYTES = 128 << 20
-_SMALLEST_BUFFER = 64 << 10
 _SENDERS = 4
-_TOPIC_S = 10.0
-_SPARE_BUFFERS = 8
-# Full batches that may wait for the sender: with all of the pool, encoding ran ahead by a hundred
-# megabytes, which are memory and, when all is encoded, one thing left to do for two cores.
-_WAITING = 16
 _LAST_WORDS_S = 5.0
 
 
@@ -93,23 +78,20 @@ class _Task:
     """One task's writing: this thread encodes, the senders send."""
 
     def __init__(self, writer: TaskWriter, partition: int, attempt: int) -> None:
-        self._topic = writer.topic
-        self._cluster = _cluster(writer, 0)
-        self._pool = self._make_pool(writer)
-        self._queue = BatchQueue(self._cluster, writer.compression, self._pool.give_back)
-        self._lanes = Lanes(self._partitions_of, self._emit, self._pool, _KERNELS)
+        cluster = cluster_of(writer.settings)
+        self._encoder = RowEncoder(cluster, writer.topic, writer.batch_size, self._emit)
+        self._queue = BatchQueue(cluster, writer.compression, self._encoder.give_back)
         if writer.topic is not None:
-            self._cluster.refresh([writer.topic])
+            cluster.refresh([writer.topic])
         self._senders = []
-        for number in range(max(1, min(len(self._cluster.node_ids()), _SENDERS))):
+        for number in range(max(1, min(len(cluster.node_ids()), _SENDERS))):
             claims = ClaimClient(
                 writer.claims_host, writer.claims_port, writer.lent.token, partition, attempt
             )
-            cluster = _cluster(writer, 1 + number)
             self._senders.append(
                 BatchSender(
                     self._queue,
-                    cluster,
+                    cluster_of(writer.settings, 1 + number),
                     claims,
                     writer.lent,
                     writer.compression,
@@ -120,12 +102,11 @@ class _Task:
             sender.start()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        now_ms = int(time.time() * 1000)
-        self._lanes.add(Rows.of(batch, self._topic, now_ms), now_ms)
+        self._encoder.add(batch)
 
     def finish(self) -> Any:
         try:
-            self._lanes.finish()
+            self._encoder.finish()
         except BaseException as error:
             self.fail(error)
             raise
@@ -134,47 +115,15 @@ class _Task:
             sender.join()
         if self._queue.error is not None:
             raise self._queue.error
-        _POOLS[self._pool.buffers, self._pool.capacity] = self._pool
+        self._encoder.keep()
         return self._queue.sent
 
     def fail(self, error: BaseException) -> None:
         self._queue.fail(error)
-        self._pool.close()
+        self._encoder.close()
         # The process may end with this task: let the senders tell the driver why.
         for sender in self._senders:
             sender.join(_LAST_WORDS_S)
 
-    def _partitions_of(self, topic: str) -> int:
-        """As any producer does: a topic that a row names is created if the broker is set to."""
-        try:
-            return self._cluster.partitions(topic)
-        except SemelError as error:
-            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-        make = partial(self._cluster.refresh, [topic], create=True)
-        patiently(make, f"topic {topic!r}", _TOPIC_S)
-        return self._cluster.partitions(topic)
-
     def _emit(self, body: Body) -> None:
         self._queue.put(body)
-
-    def _make_pool(self, writer: TaskWriter) -> BufferPool:
-        lanes = self._cluster.partitions(writer.topic) + 1 if writer.topic else 64
-        share = _POOL_BYTES // (lanes + _SPARE_BUFFERS)
-        capacity = max(_SMALLEST_BUFFER, min(writer.batch_size, share))
-        # Memory that a former task has touched already costs no page faults.
-        buffers = min(_POOL_BYTES // capacity, 2 * lanes + _WAITING)
-        pool = _POOLS.pop((buffers, capacity), None)
-        return pool or BufferPool(buffers, capacity)
-
-
-_POOLS: dict[tuple[int, int], BufferPool] = {}
-_CLUSTERS: dict[tuple[SparkSettings, int], BlockingCluster] = {}
-
-
-def _cluster(writer: TaskWriter, number: int) -> BlockingCluster:
-    """Connections outlive a task: the worker process is used again."""
-    key = (writer.settings, number)
-    if key not in _CLUSTERS:
-        _CLUSTERS[key] = BlockingCluster(writer.settings)
-    return _CLUSTERS[key]

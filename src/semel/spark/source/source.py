@@ -21,6 +21,8 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
     InputPartition,
 )
 from pyspark.sql.streaming.datasource import (
@@ -31,6 +33,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 from pyspark.sql.types import StructType
+from pyspark.sql.udf import _wrap_function
 
 from semel.errors import NoCommittedOffsetsError
 from semel.spark.kafka.client import EARLIEST, LATEST, BlockingCluster
@@ -45,6 +48,8 @@ from semel.spark.source.offsets import (
     resolve,
 )
 from semel.spark.source.options import Positions, SourceOptions, as_json, positions_of
+
+_JVM_SOURCE = "org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource"
 
 
 @dataclass
@@ -70,10 +75,49 @@ class SemelSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return StreamReader(SourceOptions.of(self.options), schema)
 
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from semel.spark.format.options import FormatOptions
+        from semel.spark.format.writers import BatchWriter
+
+        return BatchWriter(FormatOptions.of(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        # `overwrite` is the output mode "complete": every batch has all rows, as Kafka's sink has.
+        from semel.spark.format.options import FormatOptions
+        from semel.spark.format.writers import StreamWriter
+
+        return StreamWriter(FormatOptions.of(self.options), schema)
+
 
 def register(spark: SparkSession) -> None:
     """Make `format("semel")` known to a session."""
-    spark.dataSource.register(SemelSource)
+    if not hasattr(spark, "_jsparkSession"):  # Spark Connect: the server registers it
+        spark.dataSource.register(SemelSource)
+        return
+    jvm: Any = spark.sparkContext._jvm
+    made = getattr(jvm, _JVM_SOURCE)(
+        _shareable(jvm, _wrap_function(spark.sparkContext, SemelSource))
+    )
+    spark._jsparkSession.dataSource().registerPython(SemelSource.name(), made)
+
+
+def _shareable(jvm: Any, function: Any) -> Any:
+    """The function, with an environment that may be changed while it is read.
+
+    All queries of a session share it. A query that starts puts names into it (Spark's
+    PythonStreamingSourceRunner), and if a task of another query was serialised meanwhile, that task
+    could not be read (OptionalDataException) and the other query died.
+    """
+    environment = jvm.java.util.concurrent.ConcurrentHashMap(function.envVars())
+    return jvm.SimplePythonFunction(
+        function.command(),
+        environment,
+        function.pythonIncludes(),
+        function.pythonExec(),
+        function.pythonVer(),
+        function.broadcastVars(),
+        function.accumulator(),
+    )
 
 
 class _Reading:
