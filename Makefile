@@ -60,6 +60,7 @@ mutants: $(READY)  ## break the code on purpose and see what notices
 	$(BIN)/python tests/mutants/runtime.py
 	$(BIN)/python tests/mutants/client.py
 	$(BIN)/python tests/mutants/producer.py
+	$(BIN)/python tests/mutants/access.py
 	$(BIN)/python tests/spark/mutants.py
 
 fuzz: $(READY)  ## a million malformed messages
