@@ -208,6 +208,23 @@ async def test_a_partition_whose_topic_id_is_damaged_is_offline_and_others_are_n
         assert broker.partitions.find("t", 1).log.offline is None
 
 
+async def test_a_log_that_lost_its_topic_id_is_offline_and_keeps_its_records(tmp_path, caplog):
+    """Kafka sets it aside and begins anew at offset 0, where its readers have been already."""
+    async with semel.Broker(tmp_path) as broker:
+        broker.catalog.create_topic("t", 1)
+        async with Producer(broker.bootstrap_servers) as producer:
+            await producer.send("t", b"kept")
+    metadata = tmp_path / "t-0" / "partition.metadata"
+    lost = metadata.read_bytes()
+    metadata.unlink()
+    async with semel.Broker(tmp_path) as broker:
+        assert "partition.metadata" in str(broker.partitions.find("t", 0).log.offline)
+    assert "t-0 holds records and has lost its partition.metadata" in caplog.text
+    metadata.write_bytes(lost)
+    async with semel.Broker(tmp_path) as broker:
+        assert broker.partitions.find("t", 0).high_watermark == 1
+
+
 @pytest.mark.parametrize("name", ["project-2", "x-delete"])
 async def test_a_folder_put_beside_the_logs_later_stays(tmp_path, name):
     await start(tmp_path)

@@ -138,6 +138,62 @@ class TestADiskThatRefusesATopic:
         assert await produce(ask, "t", 0) == 0
         assert second.partitions.find("t", 0).high_watermark == 2
 
+    async def test_a_log_that_can_be_opened_but_not_read_takes_one_partition_offline_at_the_start(
+        self, disk, start_broker, connect, tmp_path
+    ):
+        first = await start_broker(tmp_path / "data")
+        ask = await connect(first)
+        await create(ask, "t", 2)
+        assert await produce(ask, "t", 0) == 0
+        first.partitions.find("t", 0).log.roll()
+        assert await produce(ask, "t", 0) == 0
+        await first.stop()
+        disk.fail("open", NO_PERMISSION, f"/t-0/{0:020d}.timeindex")
+        second = await start_broker(tmp_path / "data")
+        ask = await connect(second)
+        assert await produce(ask, "t", 0) == E.KAFKA_STORAGE_ERROR
+        assert await produce(ask, "t", 1) == 0
+        disk.heal()
+        house = second.partitions.housekeeping
+        await house._each("reopening", 0, house.reopen)
+        assert await produce(ask, "t", 0) == 0
+        assert second.partitions.find("t", 0).high_watermark == 3
+
+    async def test_a_log_that_cannot_be_read_at_two_tries_keeps_all_its_records(
+        self, start_broker, connect, tmp_path
+    ):
+        """What was never read is not what a failed sync refused: nothing of it is cut off."""
+        first = await start_broker(tmp_path / "data")
+        ask = await connect(first)
+        await create(ask, "t", 1)
+        assert await produce(ask, "t", 0) == 0
+        await first.stop()
+        snapshots = [tmp_path / f"data/t-0/{offset:020d}.snapshot" for offset in (0, 1)]
+        for path in snapshots:
+            path.unlink(missing_ok=True)
+            path.mkdir()  # the log opens, and what belongs to it cannot be read
+        second = await start_broker(tmp_path / "data")
+        house = second.partitions.housekeeping
+        await house._each("reopening", 0, house.reopen)
+        assert second.partitions.find("t", 0).log.offline is not None
+        for path in snapshots:
+            path.rmdir()
+        await house._each("reopening", 0, house.reopen)
+        assert second.partitions.find("t", 0).high_watermark == 1
+
+    async def test_a_snapshot_that_cannot_be_written_does_not_keep_a_broker_from_stopping(
+        self, disk, start_broker, connect, tmp_path
+    ):
+        broker = await start_broker(tmp_path / "data")
+        ask = await connect(broker)
+        await create(ask, "t", 1)
+        await produce(ask, "t", 0)
+        disk.fail("open", DISK_FULL, ".snapshot")
+        await broker.stop()
+        disk.heal()
+        again = await start_broker(tmp_path / "data")
+        assert again.partitions.find("t", 0).high_watermark == 1
+
 
 class TestInternalTopics:
     """Apache Kafka 4.3.1 lets a client delete them; what they knew is forgotten."""

@@ -128,9 +128,24 @@ def test_a_partition_that_is_not_there_is_said_not_to_be(semel: Run) -> None:
         assert refused.returncode == Exit.FAILED
 
 
-def test_reading_makes_no_topics(semel: Run) -> None:
-    assert semel("consume", "-X", "default.api.timeout.ms=300", "mistyped", "-e").returncode != 0
-    assert "mistyped" not in semel("topics", "list").stdout
+@pytest.mark.parametrize("more", [[], ["-e"], ["-g", "readers"]])
+def test_reading_a_mistyped_topic_names_the_nearest_and_makes_none(
+    semel: Run, more: list[str]
+) -> None:
+    """Without a word of patience: the client's own timeout would be beyond any test's."""
+    semel("topics", "create", "purchases")
+    patient = ("-X", "default.api.timeout.ms=3600000")
+    refused = semel("consume", *patient, "purchase", *more)
+    assert refused.stderr == "semel: there is no topic 'purchase'; did you mean purchases?\n"
+    assert refused.returncode == Exit.FAILED
+    assert "\npurchase " not in semel("topics", "list").stdout
+
+
+def test_a_topic_that_is_like_no_other_is_said_not_to_be_there(semel: Run) -> None:
+    refused = semel("consume", "-X", "default.api.timeout.ms=3600000", "qqqqqq")
+    told = "semel: there is no topic 'qqqqqq'; `semel topics list` shows those there are\n"
+    assert refused.stderr == told
+    assert "qqqqqq" not in semel("topics", "list").stdout
 
 
 def test_flags_may_stand_before_and_after_the_action(semel: Run, broker: SemelProcess) -> None:

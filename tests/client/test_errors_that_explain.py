@@ -52,7 +52,7 @@ async def test_a_full_disk_is_said_by_a_commit_and_by_a_full_buffer(
         async with Producer(
             broker.bootstrap_servers, transactional_id="x", buffer_memory=200, max_block_ms=1_000
         ) as producer:
-            await producer.init_transactions()
+            await producer.init_transactions(timeout_ms=60_000)
             await producer.begin_transaction()
             await producer.send("t", bytes(150))
             with pytest.raises(RetriableError, match="No space left on device"):
@@ -60,6 +60,22 @@ async def test_a_full_disk_is_said_by_a_commit_and_by_a_full_buffer(
             with pytest.raises(RetriableError, match="No space left on device") as caught:
                 await producer.commit_transaction(timeout_ms=300)
             assert "call commit_transaction again" in str(caught.value)
+
+
+async def test_a_full_disk_is_said_by_init_transactions(tmp_path: Path, disk: FaultyFiles) -> None:
+    async with Broker(tmp_path) as broker:
+        async with Producer(broker.bootstrap_servers, transactional_id="x") as first:
+            await first.init_transactions()
+        disk.fail("write", DISK_FULL)
+        async with Producer(broker.bootstrap_servers, transactional_id="x") as second:
+            with pytest.raises(RetriableError, match="No space left on device") as caught:
+                await second.init_transactions(timeout_ms=4_000)
+            assert "COORDINATOR_NOT_AVAILABLE: __transaction_state-" in str(caught.value)
+            assert "call init_transactions again" in str(caught.value)
+            disk.heal()
+            for partition in broker.partitions:
+                broker.partitions.housekeeping.reopen(partition)
+            await second.init_transactions()
 
 
 async def timed_out(broker: Broker, producer: Producer) -> None:

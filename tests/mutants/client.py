@@ -41,8 +41,8 @@ MUTANTS = (
     Mutant(
         "a lost coordinator is asked again instead of looked up",
         f"{TRANSACTIONS}/requests.py",
-        "            manager.forget_coordinator(self.target)\n            manager.send_again",
-        "            manager.send_again",
+        "                manager.forget_coordinator(self.target)\n            manager.put_off",
+        "                pass\n            manager.put_off",
     ),
     Mutant(
         "a fenced producer goes on",

@@ -30,6 +30,14 @@ class Mutant(NamedTuple):
     file: str
     old: str
     new: str
+    also: tuple[tuple[str, str], ...] = ()
+    """Further changes (old, new) of the same file: a sin that several rules keep from happening."""
+
+    def commit(self, text: str) -> str:
+        for old, new in ((self.old, self.new), *self.also):
+            assert old in text, f"cannot make the mutant {self.sin!r}: its text has changed"
+            text = text.replace(old, new)
+        return text
 
 
 MUTANTS = (
@@ -176,9 +184,7 @@ def noticed_by(mutant: Mutant, judges: Judges, seeds: int) -> list[str]:
             ROOT / "src" / "semel", package, ignore=shutil.ignore_patterns("__pycache__")
         )
         file = Path(directory) / mutant.file
-        text = file.read_text()
-        assert mutant.old in text, f"cannot make the mutant {mutant.sin!r}: its text has changed"
-        file.write_text(text.replace(mutant.old, mutant.new))
+        file.write_text(mutant.commit(file.read_text()))
         return [name for name, tests in judges.items() if not passes(directory, tests, seeds)]
 
 

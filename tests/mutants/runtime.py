@@ -9,13 +9,21 @@ from run import Mutant, main
 
 SEEDS = 30  # a whole broker takes most of a second
 JUDGES = {
-    "tests": ["tests/broker/test_runtime.py", "tests/broker/transactions/test_coordinator_life.py"],
+    "tests": [
+        "tests/broker/test_runtime.py",
+        "tests/broker/test_recreated_topics.py",
+        "tests/broker/test_topics_and_disks.py",
+        "tests/broker/transactions/test_coordinator_life.py",
+        "tests/store/test_disk_layout.py",
+    ],
     "broker worlds": ["tests/simulation/test_broker_worlds.py"],
 }
 RUNTIME = "semel/broker/coordinators/runtime.py"
 PARTITION = "semel/broker/partitions/partition.py"
 PRODUCE = "semel/broker/api/k00_produce.py"
 GROUPS = "semel/broker/coordinators/groups.py"
+PARTITIONS = "semel/broker/partitions/partitions.py"
+DIRECTORY = "semel/store/directory.py"
 
 MUTANTS = (
     Mutant(
@@ -121,6 +129,75 @@ MUTANTS = (
         "semel/broker/coordinators/shards.py",
         "            self.bring_back(shard)\n        elif",
         "            pass\n        elif",
+    ),
+    Mutant(
+        "a walk over the partitions takes a deleted topic's logs for offline ones",
+        PARTITIONS,
+        "                if not partition.is_deleted:\n                    yield partition",
+        "                yield partition",
+        also=(
+            (
+                '        assert known is topic, f"{topic} is not, or no longer, in the catalog"\n',
+                "",
+            ),
+            (
+                "            self._remove_log(topic.name, index)  # of",
+                "            self.store.delete(topic.name, index)  # of",
+            ),
+        ),
+    ),
+    Mutant(
+        "a large topic that is deleted while it is made comes back",
+        PARTITIONS,
+        "            if self._by_topic.get(topic.name) is partitions:\n"
+        "                self._by_topic[topic.name] = list(partitions)",
+        "            self._by_topic[topic.name] = list(partitions)",
+    ),
+    Mutant(
+        "a large topic that is deleted while it is made is made to the end",
+        PARTITIONS,
+        "                if self._by_topic.get(topic.name) is not partitions:\n"
+        "                    break  # deleted",
+        "                if False:\n                    break  # deleted",
+    ),
+    Mutant(
+        "a log that could not be read is cut off at what was known of it",
+        PARTITION,
+        "        state, snapshot_offset = load_state(log, self._now_ms())\n"
+        "        self.log = log\n",
+        "        self.log = log\n"
+        "        state, snapshot_offset = load_state(log, self._now_ms())\n",
+    ),
+    Mutant(
+        "an abort counts whose index could not be written",
+        PARTITION,
+        "                return self._storage_refusal()\n        self._reached(base_offset + 1",
+        "                pass\n        self._reached(base_offset + 1",
+    ),
+    Mutant(
+        "a machine outlives the log it was read from",
+        RUNTIME,
+        "        self.partition.on_reopened = self._reopened",
+        "        pass",
+    ),
+    Mutant(
+        "a transaction's offsets outlive their topic",
+        "semel/core/groups/offsets/requests.py",
+        "                offset.topic_id,\n                producer_id,",
+        "                offset.topic_id if producer_id < 0 else NO_TOPIC_ID,\n"
+        "                producer_id,",
+    ),
+    Mutant(
+        "offsets of topics that went while nobody could be told stay",
+        "semel/core/groups/coordinator.py",
+        "    offsets.delete_of_strangers(draft)\n",
+        "",
+    ),
+    Mutant(
+        "a checkpoint vouches for what its owner could not read",
+        DIRECTORY,
+        "            if log.offline is None:  # or its owner",
+        "            if True:  # or its owner",
     ),
 )
 

@@ -365,3 +365,27 @@ class TestASearchByTime:
         store.delete("t", 0)
         with pytest.raises(LogDeleted):
             list(found)
+
+
+def test_what_a_failed_opening_removed_is_told_to_the_owner_by_the_next_one(store, log):
+    """The owner rebuilds its transaction indexes, but not before it could read the log."""
+    for segment in log.segments():
+        log.write_side_file(segment.base_offset, "txnindex", b"aborted")
+    log._fail(OSError("on purpose"))
+    half = store.open("t", 0, CONFIG)
+    assert half.recovered_from == 0
+    assert half.side_files("txnindex") == []
+    half._fail(OSError("before its owner has read it"))
+    store.checkpoint()
+    assert store.open("t", 0, CONFIG).recovered_from == 0
+
+
+def test_a_log_that_nobody_could_open_since_a_kill_is_not_clean_after_a_clean_stop(
+    store, log, tmp_path, clock
+):
+    store.checkpoint()
+    second = restart(store, tmp_path, clock)
+    second.close()  # it was never opened
+    third = restart(second, tmp_path, clock)
+    assert third.started_clean
+    assert third.open("t", 0, CONFIG).recovered_from is not None

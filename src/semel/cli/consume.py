@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from difflib import get_close_matches
 
 from semel.cli.commands import CONNECTION, CommandTable, Option, whole
 from semel.cli.connecting import client_settings, run_client
@@ -24,6 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
             reading: PartitionReader = (
                 GroupReader(consumer) if arguments.group_id else PartitionReader(consumer)
             )
+            await _check_topic(consumer, arguments.topic)
             await reading.start(arguments)
             await _print_all(reading, arguments)
 
@@ -47,6 +49,17 @@ def _check(arguments: argparse.Namespace) -> None:
             "-o and -g exclude each other: a group goes on where it stands. Leave out -g to read "
             f"from any place, or move the group with `semel groups reset {arguments.group_id}`."
         )
+
+
+async def _check_topic(consumer: Consumer, name: str) -> None:
+    """A consumer waits for a topic that may be on its way. Who types a name has mistyped it."""
+    if name.startswith("__"):  # the brokers' own are not listed
+        return
+    known = await consumer.topics()
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else "`semel topics list` shows those there are"
+        raise CommandError(f"there is no topic {name!r}; {hint}")
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, object]:

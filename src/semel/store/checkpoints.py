@@ -49,12 +49,15 @@ def write_epochs(files: Files, path: str, epochs: Iterable[tuple[int, int]], dur
 
 def read_topic_id(path: str) -> UUID:
     """From partition.metadata, where Kafka writes ids in URL-safe base64 without padding."""
-    with open(path, encoding="ascii", errors="replace") as file:
-        fields = dict(line.partition(": ")[::2] for line in file.read().splitlines())
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            fields = dict(line.partition(": ")[::2] for line in file.read().splitlines())
+    except FileNotFoundError:
+        raise FileNotFoundError(errno.ENOENT, f"its {METADATA} is missing", path) from None
     try:
         return UUID(bytes=base64.urlsafe_b64decode(fields["topic_id"] + "=="))
     except (KeyError, ValueError):
-        raise OSError(errno.EIO, "no topic id can be read", path) from None
+        raise OSError(errno.EIO, f"no topic id can be read in its {METADATA}", path) from None
 
 
 def write_topic_id(files: Files, path: str, topic_id: UUID, durable: bool) -> None:

@@ -180,13 +180,17 @@ class DiskStore(Store):
                 some = logs[start : start + _CLOSE_TOGETHER]
                 flushed = [_flushed(log) for log in some]
                 for log, synced in zip(some, threads.map(self._sync_all, flushed), strict=True):
-                    log.shut(StorageError(f"{log.topic}-{log.partition} is closed"))
                     if synced:
                         log.recovery_point = log.next_offset
-                    else:
+                        self._note_offsets(log)
+                    log.shut(StorageError(f"{log.topic}-{log.partition} is closed"))
+                    if not synced:
                         # Without a recovery point it is not taken for clean at the next start.
                         self._recovery_points.pop((log.topic, log.partition), None)
                         del self._logs[log.topic, log.partition]
+        if not self.started_clean:
+            for name in self._names - self._logs.keys():  # nor is what nobody could open since
+                self._recovery_points.pop(name, None)
         try:
             self._write_checkpoints()
             for _, path in self._to_delete:
@@ -230,6 +234,14 @@ class DiskStore(Store):
         if name in self._stale:
             self._write_checkpoints()
 
+    def _note_offsets(self, log: DiskLog) -> None:
+        name = (log.topic, log.partition)
+        self._recovery_points[name] = log.recovery_point
+        if log.start_offset > log.first_base_offset:
+            self._start_offsets[name] = log.start_offset
+        else:
+            self._start_offsets.pop(name, None)
+
     def _forget_offsets(self, name: LogName) -> None:
         for offsets in (self._recovery_points, self._start_offsets, self._cleaner_offsets):
             if offsets.pop(name, None) is not None:
@@ -246,15 +258,30 @@ class DiskStore(Store):
         for entry in os.scandir(self.root):
             if _DOOMED.fullmatch(entry.name):
                 self._remove(entry.path)
-            elif (match := _DIRECTORY.fullmatch(entry.name)) and entry.is_dir():
-                # A directory without its metadata file is one whose creation was cut short.
-                if os.path.exists(f"{entry.path}/{checkpoints.METADATA}"):
-                    names.add((match[1], int(match[2])))
-                elif all(_OF_A_LOG.match(name) for name in os.listdir(entry.path)):
-                    self.files.remove_directory(entry.path)
-                else:
-                    logger.warning("%s is no log and is left alone", entry.path)
+                continue
+            match = _DIRECTORY.fullmatch(entry.name)
+            if match and entry.is_dir() and self._is_log(entry.path):
+                names.add((match[1], int(match[2])))
         return names
+
+    def _is_log(self, directory: str) -> bool:
+        """Removes it if its creation was cut short: nothing is written before its metadata."""
+        if os.path.exists(f"{directory}/{checkpoints.METADATA}"):
+            return True
+        files = list(os.scandir(directory))
+        if not all(_OF_A_LOG.match(file.name) for file in files):
+            logger.warning("%s is no log and is left alone", directory)
+            return False
+        if any(file.name.endswith(".log") and file.stat().st_size for file in files):
+            logger.error(
+                "%s holds records and has lost its %s, which says whose they are: its partition is "
+                "offline until that file is put back, or the directory is taken away",
+                directory,
+                checkpoints.METADATA,
+            )
+            return True
+        self.files.remove_directory(directory)
+        return False
 
     def _remove(self, path: str) -> None:
         if os.path.isdir(path):
@@ -277,12 +304,9 @@ class DiskStore(Store):
         return handles is not None
 
     def _write_checkpoints(self) -> None:
-        for name, log in self._logs.items():
-            self._recovery_points[name] = log.recovery_point
-            if log.start_offset > log.first_base_offset:
-                self._start_offsets[name] = log.start_offset
-            else:
-                self._start_offsets.pop(name, None)
+        for log in self._logs.values():
+            if log.offline is None:  # or its owner may still have to rebuild what recovery removed
+                self._note_offsets(log)
         self._write(checkpoints.RECOVERY_POINTS, self._recovery_points)
         self._write(checkpoints.START_OFFSETS, self._start_offsets)
         if self._stale:

@@ -266,3 +266,19 @@ async def test_many_ids_at_once(start_broker, new_peer, until, durability):
     read = [value for index in range(4) for value in await peers[0].read(partition=index)]
     expected = [b"%d/%d" % (number, even) for number in range(8) for even in (0, 2, 4)]
     assert sorted(read) == sorted(expected)
+
+
+async def test_an_abort_whose_index_cannot_be_written_ends_when_the_disk_is_well_again(
+    disk, start_broker, new_peer, until
+):
+    """The marker is in the log by then: it is cut off with the rest, and written again."""
+    broker = await start_broker()
+    peer = await in_a_transaction(new_peer, broker)
+    await peer.produce(b"aborted")
+    disk.fail("open", BROKEN, ".txnindex")
+    assert (await peer.end(False)).error_code == 0
+    assert state(broker).state is TxnState.PREPARE_ABORT
+    disk.heal()
+    broker.partitions.housekeeping.reopen(broker.partitions.find("t", 0))
+    await until(lambda: state(broker).state is TxnState.COMPLETE_ABORT)
+    assert await peer.read() == []

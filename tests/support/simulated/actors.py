@@ -7,7 +7,8 @@ as a zombie when somebody takes its transactional id, until it is told.
 import asyncio
 import random
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
 
 from semel.wire.batches import BatchBuilder
 from semel.wire.errors import ErrorCode as E
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from tests.support.simulated.broker_world import BrokerWorld
 
 TOPIC = "t"
+OTHERS = ("u", "v")
+"""Topics that come and go."""
 AGAIN = frozenset(
     {
         E.CONCURRENT_TRANSACTIONS,
@@ -81,13 +84,22 @@ class Actor:
             await asyncio.sleep(self.dice.choice((0.01, 0.1, 1.0)))
 
 
+class Acknowledged(NamedTuple):
+    tag: str
+    topic_id: UUID | None
+    partition: int
+    offset: int
+
+
 @dataclass
 class Attempt:
     """One transaction as its producer knows it. `outcome` is what it was told."""
 
     name: str
     offset: int | None = None
-    acknowledged: list[str] = field(default_factory=list)
+    other_offset: tuple[UUID | None, int] | None = None
+    """The same of a topic that comes and goes, and whose it was."""
+    acknowledged: list[Acknowledged] = field(default_factory=list)
     asked_to_commit: bool = False
     outcome: bool | None = None
 
@@ -101,7 +113,7 @@ class ProducerActor(Actor):
         self.group = f"group-of-{transactional_id}"
         self.is_version_2 = self.dice.random() < 0.5
         self.ids: dict[str, Any] = {}
-        self.sequences: dict[int, int] = {}
+        self.sequences: dict[tuple[UUID | None, int], int] = {}
         self.attempts: list[Attempt] = []
 
     async def run(self) -> None:
@@ -135,29 +147,36 @@ class ProducerActor(Actor):
     async def _transaction(self) -> None:
         attempt = Attempt(f"{self.name}/{len(self.attempts)}")
         self.attempts.append(attempt)
-        added: set[int] = set()
+        added: set[tuple[str, int]] = set()
         good = True
         for number in range(self.dice.randrange(1, 4)):
-            index = self.dice.randrange(self.world.partitions)
-            if not self.is_version_2 and index not in added:
-                await self._add(index)
-                added.add(index)
-            good = good and await self._produce(attempt, index, f"{attempt.name}/{number}")
+            place = self._some_partition()
+            if not self.is_version_2 and place not in added:
+                good = await self._add(*place) and good
+                added.add(place)
+            good = good and await self._produce(attempt, *place, f"{attempt.name}/{number}")
         if good and self.dice.random() < 0.5:
-            good = await self._commit_offset(attempt)
+            good = await self._commit_offsets(attempt)
         if self.dice.random() < 0.03:
             await asyncio.sleep(25)  # longer than the transaction may take
         await self._end(attempt, good and self.dice.random() < 0.7)
 
-    async def _add(self, index: int) -> None:
-        topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=TOPIC, partitions=[index])
+    def _some_partition(self) -> tuple[str, int]:
+        """Mostly of the topic that stays."""
+        topics = self.world.broker.catalog.topics
+        names = [name for name in (TOPIC, TOPIC, TOPIC, *OTHERS) if name in topics]
+        name = self.dice.choice(names)
+        return name, self.dice.randrange(topics[name].partition_count)
+
+    async def _add(self, name: str, index: int) -> bool:
+        topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=[index])
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=self.ids["producer_id"],
             v3_and_below_producer_epoch=self.ids["producer_epoch"],
             v3_and_below_topics=[topic],
         )
-        await self._must(
+        error, _ = await self.persist(
             request,
             3,
             lambda answer: [
@@ -166,16 +185,26 @@ class ProducerActor(Actor):
                 for partition in topic.results_by_partition
             ],
         )
+        if error is E.UNKNOWN_TOPIC_OR_PARTITION and name != TOPIC:
+            return False
+        if error is not E.NONE:
+            raise Fenced(error)
+        return True
 
-    async def _produce(self, attempt: Attempt, index: int, tag: str) -> bool:
+    async def _produce(self, attempt: Attempt, name: str, index: int, tag: str) -> bool:
+        place: tuple[UUID | None, int] = (None, index)
+
         def fresh() -> ProduceRequest:
+            """Made as it arrives: what is asked by name is asked of the topic of that moment."""
+            nonlocal place
+            place = (self.world.topic_id(name), index)
             builder = BatchBuilder()
             builder.append(None, tag.encode(), self.world.broker.now_ms())
             batch = builder.build(
-                **self.ids, base_sequence=self.sequences.get(index, 0), transactional=True
+                **self.ids, base_sequence=self.sequences.get(place, 0), transactional=True
             )
             data = ProduceRequest.PartitionProduceData(index=index, records=batch)
-            topic = ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])
+            topic = ProduceRequest.TopicProduceData(name=name, partition_data=[data])
             return ProduceRequest(
                 transactional_id=self.transactional_id,
                 acks=-1,
@@ -183,29 +212,47 @@ class ProducerActor(Actor):
                 topic_data=[topic],
             )
 
-        error, _ = await self.persist(
+        error, answer = await self.persist(
             fresh,
             12 if self.is_version_2 else 11,
             lambda answer: [answer.responses[0].partition_responses[0].error_code],
         )
         if error is not E.NONE:
             return False
-        self.sequences[index] = self.sequences.get(index, 0) + 1
-        attempt.acknowledged.append(tag)
+        self.sequences[place] = self.sequences.get(place, 0) + 1
+        offset = answer.responses[0].partition_responses[0].base_offset
+        attempt.acknowledged.append(Acknowledged(tag, place[0], index, offset))
         return True
 
-    async def _commit_offset(self, attempt: Attempt) -> bool:
+    async def _commit_offsets(self, attempt: Attempt) -> bool:
         attempt.offset = self.world.next_offset()
         if not self.is_version_2:
             request = AddOffsetsToTxnRequest(
                 transactional_id=self.transactional_id, group_id=self.group, **self.ids
             )
             await self._must(request, 3, lambda answer: [answer.error_code])
+        if await self._commit_offset(TOPIC, attempt.offset) is not E.NONE:
+            attempt.offset = None
+            return False
+        return await self._commit_other_offset(attempt)
+
+    async def _commit_other_offset(self, attempt: Attempt) -> bool:
+        before = self.world.topic_id(OTHERS[0])
+        if before is None:
+            return True
+        offset = self.world.next_offset()
+        attempt.other_offset = (None, offset)
+        error = await self._commit_offset(OTHERS[0], offset)
+        if before == self.world.topic_id(OTHERS[0]):
+            attempt.other_offset = (before, offset)
+        return error in (E.NONE, E.UNKNOWN_TOPIC_OR_PARTITION)
+
+    async def _commit_offset(self, name: str, offset: int) -> E:
         partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
-            partition_index=0, committed_offset=attempt.offset
+            partition_index=0, committed_offset=offset
         )
         topic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(
-            name=TOPIC, partitions=[partition]
+            name=name, partitions=[partition]
         )
         commit = TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
@@ -218,9 +265,7 @@ class ProducerActor(Actor):
             5 if self.is_version_2 else 4,
             lambda answer: [answer.topics[0].partitions[0].error_code],
         )
-        if error is not E.NONE:
-            attempt.offset = None
-        return error is E.NONE
+        return error
 
     async def _end(self, attempt: Attempt, commit: bool) -> None:
         attempt.asked_to_commit = commit
@@ -262,8 +307,8 @@ class CommitterActor(Actor):
         assert self.heard <= found <= self.sent, f"{self.name}: heard {self.heard}, found {found}"
 
 
-async def committed_offset(actor: Actor, group: str) -> int:
-    wanted = OffsetFetchRequest.OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])
+async def committed_offset(actor: Actor, group: str, topic: str = TOPIC) -> int:
+    wanted = OffsetFetchRequest.OffsetFetchRequestTopics(name=topic, partition_indexes=[0])
     asked = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=[wanted])
     _, answer = await actor.persist(
         OffsetFetchRequest(groups=[asked], require_stable=True),

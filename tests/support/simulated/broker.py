@@ -1,15 +1,21 @@
 """The real broker without sockets, on a simulated clock and disk; it can be crashed at any time.
 
 Handlers, coordinators, shards, marker delivery and partitions are the product's own. A request goes
-straight to its handler, and its answer comes back as the object that would have been sent.
+straight to its handler, and its answer comes back as the object that would have been sent. What is
+done at once for the sake of speed is done step by step here: a topic of a few partitions is made
+gently, and a short log is loaded in the background.
 """
 
 import asyncio
+import random
+from collections.abc import Callable
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
-from tests.support.simulated.unreliable import UnreliableStore
+from tests.support.simulated.clock import JumpingLoop
+from tests.support.simulated.files import AnyStore
 
 from semel.broker import api
 from semel.broker.context import Context
@@ -25,6 +31,10 @@ SETTINGS = {
     "offsets.topic.num.partitions": 2,
     "group.initial.rebalance.delay.ms": 100,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1_000,
+    "transaction.remove.expired.transaction.cleanup.interval.ms": 2_000,
+    "log.retention.check.interval.ms": 1_000,
+    "producer.id.expiration.check.interval.ms": 2_000,
+    "log.cleaner.backoff.ms": 1_000,
 }
 FIRST_MS = 1_700_000_000_000
 
@@ -50,15 +60,27 @@ class Line:
 class UnreliablePartitions(Partitions):
     broker: "SimulatedBroker"
 
-    def new_store(self) -> UnreliableStore:
+    def __init__(self, broker: "SimulatedBroker") -> None:
+        super().__init__(broker)
+        self.made_at_once = 2
+        self.housekeeping.slice_seconds = 0.0
+        self.housekeeping.reopen_ms = 3_000
+        self.housekeeping.checkpoint_ms = 5_000
+
+    def new_store(self) -> AnyStore:
         return self.broker.store
 
 
 class SimulatedBroker(Broker):
-    def __init__(self, data: Path, store: UnreliableStore) -> None:
+    def __init__(self, data: Path, store: AnyStore, dice: random.Random) -> None:
         super().__init__(data, settings=SETTINGS)
         self.store = store
+        self.store.catalog = self.catalog
         self.is_gone = False
+        self.failures: list[BaseException] = []
+        self._dice = dice
+        self._load_at_once_bytes = dice.choice((0, 1_000, 1 << 20))
+        self.catalog.new_topic_id = lambda: UUID(int=dice.getrandbits(128))
 
     async def start(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -68,17 +90,32 @@ class SimulatedBroker(Broker):
         self.partitions = self._begin(UnreliablePartitions(self))
         self._start_coordinators()
 
+    def _begin(self, part: Any) -> Any:
+        if hasattr(part, "_loader"):
+            part._loader.load_at_once_bytes = self._load_at_once_bytes
+        return super()._begin(part)
+
+    def report_failure(self, problem: BaseException) -> None:
+        if not self.is_gone:
+            self.failures.append(problem)
+
+    @property
+    def is_in_the_middle(self) -> bool:
+        """Whether something in the background has only yielded, or left work to a thread."""
+        loop: Any = self.loop
+        assert isinstance(loop, JumpingLoop)
+        return loop.threads_at_work > 0 or any(
+            getattr(task, "_fut_waiter", None) is None for task in self._tasks
+        )
+
     def now_ms(self) -> int:  # type: ignore[override]
         return FIRST_MS + int(self.loop.time() * 1000)
 
-    async def ask(self, request: Message, version: int) -> Any:
-        """The answer, or `Gone`."""
+    async def ask(self, request: Message | Callable[[], Message], version: int) -> Any:
+        """The answer, or `Gone`. A request may be made in the moment in which it arrives."""
         if self.is_gone:
             raise Gone
-        try:
-            answer = api.handler(request.API_KEY)(self._context(), request, version)
-        except ApiError as problem:
-            return failure(request, version, problem.code, problem.message)
+        answer = self.ask_now(request() if callable(request) else request, version)
         while isawaitable(answer):  # a coroutine may end with a future
             waiting = asyncio.ensure_future(answer)
             await asyncio.wait((waiting, self.gone), return_when=asyncio.FIRST_COMPLETED)
@@ -88,11 +125,18 @@ class SimulatedBroker(Broker):
             answer = waiting.result()
         return answer
 
+    def ask_now(self, request: Message, version: int) -> Any:
+        """The answer, or something to wait for."""
+        try:
+            return api.handler(request.API_KEY)(self._context(), request, version)
+        except ApiError as problem:
+            return failure(request, version, problem.code, problem.message)
+
     def _context(self) -> Context:
         line: Any = Line()
         return Context(self, line, "simulated", b"")
 
-    def crash(self) -> UnreliableStore:
+    def crash(self) -> AnyStore:
         """Stop in the middle of everything; returns what the next one finds on the disk."""
         self.is_gone = True
         self.gone.set_result(None)
@@ -102,8 +146,18 @@ class SimulatedBroker(Broker):
         for name in COORDINATORS:
             if (part := vars(self).get(name)) is not None:
                 self._silence(part)
-        self.catalog.close()
+        self._leave_catalog()
         return left
+
+    def _leave_catalog(self) -> None:
+        """What is being written to it may be on the disk or not; nobody hears of it."""
+        writer = self.catalog._writer
+        write, writer._under_way = writer._under_way, None
+        if write is not None:
+            if self._dice.random() < 0.5:
+                write.run()
+            write._is_done = True
+        self.catalog.close()
 
     def _silence(self, part: Any) -> None:
         """A dead broker's timers do not fire."""

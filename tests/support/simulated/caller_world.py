@@ -104,7 +104,7 @@ class CallerWorld:
         self.is_calm = True
 
     async def _start_broker(self, data: Path) -> None:
-        self.broker = SimulatedBroker(data, self.store)
+        self.broker = SimulatedBroker(data, self.store, self.dice)
         await self.broker.start()
 
     def _dial(self, protocol: Any) -> Wire:

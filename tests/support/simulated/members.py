@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from tests.support.groups.subscriptions import write_subscription
-from tests.support.simulated.actors import AGAIN, TOPIC, Actor, Lost, code
+from tests.support.simulated.actors import AGAIN, OTHERS, TOPIC, Actor, Lost, code
 
 from semel.core.groups.classic import embedded
 from semel.wire.errors import ErrorCode as E
@@ -25,6 +25,7 @@ class ClassicMember(Actor):
     def __init__(self, world: Any, name: str) -> None:
         super().__init__(world, name)
         self.owned: set[int] = set()
+        self.known_partitions = 0
 
     async def run(self) -> None:
         while True:
@@ -42,6 +43,7 @@ class ClassicMember(Actor):
         return not self.world.is_calm and self.dice.random() < 0.03
 
     async def _join(self) -> Any:
+        self.known_partitions = self.world.partitions
         protocol = JoinGroupRequest.JoinGroupRequestProtocol(
             name="range", metadata=write_subscription([TOPIC])
         )
@@ -95,6 +97,8 @@ class ClassicMember(Actor):
             if self._dies():
                 self.member_id = ""
                 return
+            if self.world.partitions != self.known_partitions:
+                return  # as a real one: the leader joins again when it learns of more partitions
             request = HeartbeatRequest(
                 group_id=self.group, generation_id=self.generation, member_id=self.member_id
             )
@@ -115,9 +119,8 @@ class ConsumerMember(Actor):
 
     def __init__(self, world: Any, name: str) -> None:
         super().__init__(world, name)
-        self.owned: set[int] = set()
+        self.owned: set[tuple[UUID, int]] = set()
         self.epoch = 0
-        self.topic_id: UUID | None = None
         self.tells_all = True
         self.lives = 0
 
@@ -139,19 +142,19 @@ class ConsumerMember(Actor):
     def _beat(self) -> ConsumerGroupHeartbeatRequest:
         if self.epoch == 0:
             self.owned, self.tells_all = set(), True
-        owned = []
-        if self.owned and self.topic_id is not None:
-            owned = [
-                ConsumerGroupHeartbeatRequest.TopicPartitions(
-                    topic_id=self.topic_id, partitions=sorted(self.owned)
-                )
-            ]
+        owned = [
+            ConsumerGroupHeartbeatRequest.TopicPartitions(
+                topic_id=topic_id,
+                partitions=sorted(index for of, index in self.owned if of == topic_id),
+            )
+            for topic_id in sorted({topic_id for topic_id, _ in self.owned})
+        ]
         return ConsumerGroupHeartbeatRequest(
             group_id=self.group,
             member_id=self.member_id,
             member_epoch=self.epoch,
             rebalance_timeout_ms=SESSION_MS if self.tells_all else -1,
-            subscribed_topic_names=[TOPIC] if self.tells_all else None,
+            subscribed_topic_names=[TOPIC, OTHERS[0]] if self.tells_all else None,
             topic_partitions=owned,
         )
 
@@ -165,10 +168,11 @@ class ConsumerMember(Actor):
         self.tells_all = False
         self.epoch = answer.member_epoch
         if answer.assignment is not None:
-            told = set()
-            for topic in answer.assignment.topic_partitions:
-                self.topic_id = topic.topic_id
-                told |= set(topic.partitions)
+            told = {
+                (topic.topic_id, index)
+                for topic in answer.assignment.topic_partitions
+                for index in topic.partitions
+            }
             if self.owned - told:
                 self.owned &= told
                 return 0.0  # say at once that it has let go

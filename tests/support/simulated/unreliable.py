@@ -8,11 +8,13 @@ until the crash and is gone after it, with all that follows, however well later 
 
 import asyncio
 import random
+from dataclasses import replace
 from uuid import UUID
 
 from tests.support.memory_log import MemoryLog, MemoryStore
 
-from semel.store.interface import DURABLE, LogConfig, StorageError, Ticket
+from semel.broker.catalog.catalog import Catalog
+from semel.store.interface import DURABLE, LogConfig, StorageError, Store, Ticket
 
 
 class Disk:
@@ -102,7 +104,28 @@ class UnreliableLog(MemoryLog):
         return found
 
 
-class UnreliableStore(MemoryStore):
+SEGMENT_BYTES = 1_500
+"""So that a minute fills many."""
+
+
+def in_small_segments(config: LogConfig | None) -> LogConfig:
+    return replace(config or LogConfig(), segment_bytes=SEGMENT_BYTES)
+
+
+class Watched(Store):
+    """A store that sees to it that no log is deleted whose topic the catalog knows."""
+
+    catalog: Catalog | None = None
+
+    def delete(self, topic: str, partition: int) -> None:
+        topic_id = self.topic_id(topic, partition)
+        if self.catalog is not None:
+            known = self.catalog.topics_by_id.get(topic_id)
+            assert known is None, f"the log {topic}-{partition} of {known} is deleted"
+        super().delete(topic, partition)  # type: ignore[safe-super]
+
+
+class UnreliableStore(Watched, MemoryStore):
     def __init__(self, disk: Disk) -> None:
         super().__init__()
         self.disk = disk
@@ -111,7 +134,7 @@ class UnreliableStore(MemoryStore):
     def create(
         self, topic: str, partition: int, topic_id: UUID, config: LogConfig | None = None
     ) -> MemoryLog:
-        log = UnreliableLog(topic, partition, topic_id, config or LogConfig())
+        log = UnreliableLog(topic, partition, topic_id, in_small_segments(config))
         log.disk = self.disk
         self._logs[topic, partition] = log
         return log
@@ -125,6 +148,15 @@ class UnreliableStore(MemoryStore):
         assert isinstance(log, UnreliableLog)
         found = self._logs[topic, partition] = log.survivor(log.next_offset)
         return found
+
+    def break_log(self, name: tuple[str, int]) -> None:
+        """Its disk fails all by itself, with whatever is on its way to it."""
+        log = self._logs[name]
+        if log.offline is None:
+            log.fail(StorageError("a simulated disk failed"))
+
+    def strays(self) -> list[str]:
+        return []
 
     def crash(self) -> "UnreliableStore":
         """The store that the next broker finds."""

@@ -2,7 +2,8 @@
 
 Who may:   DESCRIBE on the Group, or on the TransactionalId; of shares, which have no coordinator
            here, CLUSTER_ACTION on the Cluster.
-Answers:   this broker, always; the internal topic is made first, so that what follows finds it.
+Answers:   this broker, unless its disk keeps it from it; the internal topic is made first, so that
+           what follows finds it.
 Versions:  1 key types, 3 flexible, 4 several keys at once.
 Not here:  which of the topic's partitions a key belongs to (core/placing).
 """
@@ -45,11 +46,11 @@ def _find(ctx: Context, key: str, key_type: int, version: int) -> Found:
     if key_type == TRANSACTION:
         if not ctx.may("DESCRIBE", "TRANSACTIONAL_ID", key):
             return _refused(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        ctx.transactions.shard_of(key)
+        partition = ctx.transactions.shard_of(key).partition
     elif key_type == GROUP:
         if not ctx.may("DESCRIBE", "GROUP", key):
             return _refused(key, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        ctx.groups.shard_of(key)
+        partition = ctx.groups.shard_of(key).partition
     elif (
         key_type == SHARE
         and version >= SHARE_SINCE
@@ -58,9 +59,13 @@ def _find(ctx: Context, key: str, key_type: int, version: int) -> Found:
         return _refused(key, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     else:
         return _refused(key, ErrorCode.INVALID_REQUEST)
+    offline = partition.log.offline
+    if offline is not None:  # to Kafka a partition without a leader
+        return _refused(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, str(offline))
     address = ctx.broker.advertised(ctx.connection)
     return Found(key=key, node_id=ctx.catalog.node_id, host=address.host, port=address.port)
 
 
-def _refused(key: str, error: ErrorCode) -> Found:
-    return Found(key=key, node_id=-1, port=-1, error_code=error, error_message=error.meaning)
+def _refused(key: str, error: ErrorCode, why: str | None = None) -> Found:
+    message = error.meaning if why is None else why
+    return Found(key=key, node_id=-1, port=-1, error_code=error, error_message=message)

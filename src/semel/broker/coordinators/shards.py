@@ -29,6 +29,7 @@ RELOAD_SECONDS = 1.0
 class ShardLoader(Generic[M]):
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self.load_at_once_bytes = LOAD_AT_ONCE_BYTES
         self._loading: set[Shard[M]] = set()
         self._tried: dict[Shard[M], float] = {}
         self._timers: dict[Shard[M], asyncio.TimerHandle] = {}
@@ -45,7 +46,7 @@ class ShardLoader(Generic[M]):
             return shard
         if partition.log.offline is not None:
             self.bring_back(shard)
-        elif partition.log.size <= LOAD_AT_ONCE_BYTES:
+        elif partition.log.size <= self.load_at_once_bytes:
             try:
                 shard.load()
             except StorageError as problem:

@@ -40,6 +40,8 @@ class Housekeeping:
         self._left_alone: WeakSet[DiskLog] = WeakSet()
         """Logs that could not be compacted. One that is opened again gets another chance."""
         self.slice_seconds = SLICE_SECONDS
+        self.reopen_ms = REOPEN_MS
+        self.checkpoint_ms = CHECKPOINT_MS
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -64,8 +66,8 @@ class Housekeeping:
         await self._each(
             "expiry", settings["producer.id.expiration.check.interval.ms"], self.expire
         )
-        await self._each("reopening", REOPEN_MS, self.reopen)
-        if self._is_due("checkpoint", CHECKPOINT_MS):
+        await self._each("reopening", self.reopen_ms, self.reopen)
+        if self._is_due("checkpoint", self.checkpoint_ms):
             self._partitions.store.checkpoint()
         for _ in self._partitions.store.sweep():
             await asyncio.sleep(0)

@@ -108,9 +108,11 @@ class Partition:
         return f"{self.topic.name}-{self.index}"
 
     def _open(self, log: Log) -> None:
+        # Read it first: of a log that could not be read, the high watermark here says nothing.
+        state, snapshot_offset = load_state(log, self._now_ms())
         self.log = log
-        self.state: PartitionState
-        self.state, self.snapshot_offset = load_state(log, self._now_ms())
+        self.state: PartitionState = state
+        self.snapshot_offset = snapshot_offset
         self.high_watermark = log.next_offset
         self._last_ticket = DURABLE
         self._epoch_assigned = -1
@@ -266,7 +268,11 @@ class Partition:
         aborted = self.state.apply_marker(marker, base_offset, now_ms, now_ms)
         if aborted is not None:
             segment = self.log.active_base_offset
-            self.log.append_side_file(segment, "txnindex", encode_aborted(aborted))
+            try:
+                self.log.append_side_file(segment, "txnindex", encode_aborted(aborted))
+            except StorageError:
+                # Offline now. The marker was not said to be durable: it is cut off and sent again.
+                return self._storage_refusal()
         self._reached(base_offset + 1, ticket)
         return make_appended((base_offset, NO_TIMESTAMP, ticket))
 

@@ -108,7 +108,10 @@ class Partitions:
     async def stop(self) -> None:
         self.housekeeping.stop()
         for partition in self:
-            partition.snapshot()
+            try:
+                partition.snapshot()
+            except StorageError as problem:  # the next start reads more of the log instead
+                logger.error("no snapshot at the stop", extra={"why": str(problem)})
         self.opener.close()
         self.store.close()
 
@@ -176,8 +179,14 @@ class Partitions:
             partition.log.config = log_config(topic.config)
 
     def _make(self, topic: Topic, index: int) -> Partition:
-        log = self._open_log(topic, index)
-        return Partition(topic, index, log, self.broker.now_ms, self._wake)
+        """With its log or, where the disk fails, with one that refuses everything for now."""
+        make = partial(Partition, topic, index, now_ms=self.broker.now_ms, wake=self._wake)
+        try:
+            return make(log=self._find_log(topic, index))
+        except StorageError as problem:
+            logger.error("a partition is offline", extra={"why": str(problem)})
+            config = log_config(topic.config)
+            return make(log=UnavailableLog(topic.name, index, topic.id, config, problem))
 
     async def _make_gently(self) -> None:
         """One at a time, others being served in between."""
@@ -201,15 +210,6 @@ class Partitions:
         log = self._find_log(topic, partition.index)
         partition.reopen(log, None if is_unavailable else partition.high_watermark)
         logger.warning("back online", extra={"partition": partition})
-
-    def _open_log(self, topic: Topic, index: int) -> Log:
-        """The partition's log or, where the disk fails, one that refuses everything for now."""
-        try:
-            return self._find_log(topic, index)
-        except StorageError as problem:
-            logger.error("a partition is offline", extra={"why": str(problem)})
-            config = log_config(topic.config)
-            return UnavailableLog(topic.name, index, topic.id, config, problem)
 
     def _find_log(self, topic: Topic, index: int) -> Log:
         """The log on disk, or a new one."""

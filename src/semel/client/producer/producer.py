@@ -474,6 +474,7 @@ class Producer(Lifetime, Generic[K, V]):
         self._sender.wake()
         if not pending.settled and not await settled(pending, deadline, self._loop):
             late = f"{pending.operation} got no answer in time, its outcome is not known yet"
+            late += self._manager.why_put_off(pending)
             again = f"call {pending.operation} again to wait for it"
             raise self._sender.refusals.late(late, self._accumulator.unsettled(), again)
         if pending.failure is not None:

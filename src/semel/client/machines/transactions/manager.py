@@ -91,6 +91,7 @@ class TransactionManager:
         self._coordinators: dict[Target, tuple[str, Node]] = {}
         self._transition: tuple[State, Pending] | None = None
         self._reset_sequences = False
+        self._put_off: tuple[Pending, ErrorCode, str | None] | None = None
 
     # What the user calls
 
@@ -297,7 +298,22 @@ class TransactionManager:
             advice=f"{first}; keep transactions shorter, or raise transaction_timeout_ms.",
         )
 
+    def why_put_off(self, pending: Pending) -> str:
+        """What brokers say to an operation that waits for them."""
+        if self._put_off is None or self._put_off[0] is not pending:
+            return ""
+        _, code, told = self._put_off
+        return (
+            f"; the last answer was that {code.meaning} ({code.name}{f': {told}' if told else ''})"
+        )
+
     # What the requests report
+
+    def put_off(self, pending: Pending, code: ErrorCode, told: str | None = None) -> None:
+        """An answer that says no more than to ask again. One with a reason counts for longer."""
+        last = self._put_off
+        if told or last is None or last[0] is not pending or not last[2]:
+            self._put_off = pending, code, told
 
     def enqueue(self, request: TxnRequestHandler) -> None:
         self._queue.append(request)

@@ -131,10 +131,10 @@ class TxnRequestHandler(ABC):
     def _obey(self, verdict: TxnVerdict, code: ErrorCode, now_ms: float, what: str = "") -> None:
         """Carries out a verdict that is the same for every request."""
         manager = self.manager
-        if verdict is TxnVerdict.LOOK_UP:
-            manager.forget_coordinator(self.target)
-            manager.send_again(self, now_ms)
-        elif verdict is TxnVerdict.AGAIN:
+        if verdict in (TxnVerdict.LOOK_UP, TxnVerdict.AGAIN):
+            if verdict is TxnVerdict.LOOK_UP:
+                manager.forget_coordinator(self.target)
+            manager.put_off(self.pending, code)
             manager.send_again(self, now_ms)
         elif verdict in (TxnVerdict.ABORTABLE, TxnVerdict.BUMP):
             failure = Failure(ErrorKind.ABORTABLE, what or f"{self.name} was refused", code)
@@ -181,6 +181,8 @@ class FindCoordinatorHandler(TxnRequestHandler):
             verdict = TxnVerdict.AGAIN
         what = f"no coordinator for {self.wanted.name.lower()} {self.wanted_key!r}"
         self._obey(verdict, code, now_ms, what)
+        if verdict is TxnVerdict.AGAIN:
+            self.manager.put_off(self.behind.pending, code, found.error_message)
 
 
 class InitProducerIdHandler(TxnRequestHandler):
