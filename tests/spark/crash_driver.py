@@ -7,8 +7,14 @@ import sys
 import threading
 from collections import Counter
 from pathlib import Path
+from typing import ClassVar
+
+from pyspark.sql import DataFrame, SparkSession
 
 from semel.spark import ExactlyOnceSink, session, start
+from semel.spark.format.options import FormatOptions
+from semel.spark.format.writers import StreamWriter
+from semel.spark.source.source import SemelSource
 
 
 def main() -> None:
@@ -32,6 +38,9 @@ def main() -> None:
         spark__sql__adaptive__enabled=False,
     )
     spark.sparkContext.setLogLevel(plan.get("log_level", "ERROR"))
+    if plan.get("format"):
+        write_by_format(spark, plan)
+        return
     sink = ExactlyOnceSink(
         plan["bootstrap"],
         topic=plan["topic"],
@@ -39,12 +48,64 @@ def main() -> None:
         **plan.get("sink", {}),
     )
     sink.committer.at = at
-    lines = spark.readStream.schema("value string").option("maxFilesPerTrigger", 1)
-    rows = lines.text(plan["input"]).selectExpr("value AS key", "value")
-    if "tasks" in plan:
-        rows = rows.repartition(plan["tasks"])
+    rows = lines(spark, plan)
     start(rows, sink, plan["checkpoint"], availableNow=True).awaitTermination()
     print(f"committed {sink.rows} rows, {sink.committer.retries} retries", flush=True)
+
+
+def lines(spark: SparkSession, plan: dict) -> DataFrame:
+    reader = spark.readStream.schema("value string").option("maxFilesPerTrigger", 1)
+    rows = reader.text(plan["input"]).selectExpr("value AS key", "value")
+    return rows.repartition(plan["tasks"]) if "tasks" in plan else rows
+
+
+class Struck(SemelSource):
+    """The format, with a place at which it is struck, in the process that commits."""
+
+    plan: ClassVar[dict] = {}
+
+    @classmethod
+    def name(cls) -> str:
+        return "struck"
+
+    def streamWriter(self, schema, overwrite):
+        plan = dict(self.plan)
+
+        def at(point: str, batch: int) -> None:
+            if [point, batch] == plan.get("strike_at", [])[:2]:
+                COMMIT_STRIKES[plan["strike"]](plan)
+
+        return StreamWriter(FormatOptions.of(self.options), schema, at)
+
+
+def write_by_format(spark: SparkSession, plan: dict) -> None:
+    Struck.plan = {**plan, "driver": os.getpid()}
+    spark.dataSource.register(Struck)
+    options = {
+        "kafka.bootstrap.servers": plan["bootstrap"],
+        "topic": plan["topic"],
+        "application": plan["application"],
+        "checkpointLocation": plan["checkpoint"],
+        **plan.get("options", {}),
+    }
+    writer = lines(spark, plan).writeStream.format("struck").options(**options)
+    writer.trigger(availableNow=True).start().awaitTermination()
+    print("all is written", flush=True)
+
+
+def kill_driver(plan: dict) -> None:
+    """From the process that commits: it is a fork of PySpark's daemon, which is the JVM's child."""
+    daemon = Path(f"/proc/{os.getppid()}/stat").read_text()
+    for pid in (int(daemon.rpartition(")")[2].split()[1]), plan["driver"], os.getpid()):
+        os.kill(pid, signal.SIGKILL)
+
+
+def kill_commit(plan: dict) -> None:
+    """The process that commits, alone."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+COMMIT_STRIKES = {"die": kill_driver, "kill commit": kill_commit}
 
 
 def event_log(plan: dict) -> dict[str, str | bool]:
@@ -99,4 +160,5 @@ STRIKES = {
     "kill executor": kill_executor,
 }
 
-main()
+if __name__ == "__main__":
+    main()
