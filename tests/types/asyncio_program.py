@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 
 import semel
 from semel.client import (
+    Acl,
+    AclFilter,
     ActiveProducer,
     Admin,
     ClusterInfo,
@@ -30,6 +33,7 @@ from semel.client import (
     ProducerMetrics,
     Quota,
     RecordMetadata,
+    ScramUser,
     TopicMetadata,
     TopicPartition,
     Transact,
@@ -256,6 +260,18 @@ async def administer(bootstrap_servers: str) -> None:
         quotas: list[Quota] = await admin.list_quotas()
         assert [quota.value for quota in quotas] == [1e9]
         await admin.alter_quotas({"user": "typed"}, {"producer_byte_rate": None})
+        await admin.set_password("typed", "secret", iterations=4096)
+        users: list[ScramUser] = await admin.list_users()
+        assert set(users[0].mechanisms) == {"SCRAM-SHA-256", "SCRAM-SHA-512"}
+        await admin.remove_user("typed")
+        rule = Acl("User:typed", "READ", "TOPIC", "orders")
+        with suppress(FatalError):  # this broker has no authorizer
+            await admin.create_acls([rule])
+        with suppress(FatalError):
+            rules: list[Acl] = await admin.describe_acls(AclFilter(name="orders"))
+            assert rules
+        with suppress(FatalError):
+            await admin.delete_acls([AclFilter(principal="User:typed")])
         assert (await admin.describe_configs("made"))["cleanup.policy"] == "delete"
         await admin.describe_configs(broker=broker.node_id, only_changed=True)
         place = TopicPartition("orders", 0)

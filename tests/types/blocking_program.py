@@ -1,12 +1,15 @@
 """A user's script that touches all of the blocking surface, typed as a strict user types it."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 
 import semel
 from semel.client import (
+    Acl,
+    AclFilter,
     ConsumerMetrics,
     ConsumerRecord,
     FoundOffset,
@@ -17,6 +20,7 @@ from semel.client import (
     ProducerMetrics,
     Quota,
     RecordMetadata,
+    ScramUser,
     TopicPartition,
 )
 from semel.client.blocking import (
@@ -29,7 +33,7 @@ from semel.client.blocking import (
     TransactBatch,
     transact,
 )
-from semel.errors import DeserializationError, SemelError
+from semel.errors import DeserializationError, FatalError, SemelError
 
 Order = dict[str, int]
 
@@ -203,6 +207,18 @@ def administer(bootstrap_servers: str) -> None:
         quotas: list[Quota] = admin.list_quotas()
         assert [quota.value for quota in quotas] == [1e9]
         admin.alter_quotas({"user": "typed"}, {"producer_byte_rate": None})
+        admin.set_password("typed", "secret", iterations=4096)
+        users: list[ScramUser] = admin.list_users()
+        assert set(users[0].mechanisms) == {"SCRAM-SHA-256", "SCRAM-SHA-512"}
+        admin.remove_user("typed")
+        rule = Acl("User:typed", "READ", "TOPIC", "orders")
+        with suppress(FatalError):  # this broker has no authorizer
+            admin.create_acls([rule])
+        with suppress(FatalError):
+            rules: list[Acl] = admin.describe_acls(AclFilter(name="orders"))
+            assert rules
+        with suppress(FatalError):
+            admin.delete_acls([AclFilter(principal="User:typed")])
         assert admin.describe_configs("made")["retention.ms"] == "1000"
         admin.describe_configs(broker=broker.node_id, only_changed=True)
         place = TopicPartition("orders", 0)
