@@ -65,6 +65,13 @@ class Routes(dict[int, Route]):
     def __init__(self, versions: Mapping[int, range]) -> None:
         self._versions = versions
         self._make: Callable[[int, int], Route] = Route
+        self._wrappers: list[Callable[[Route], None]] = []
+
+    def wrap(self, change: Callable[[Route], None]) -> None:
+        """Have every route changed before it is used, however it is made; the last one to ask is
+        the first to see a request."""
+        self._wrappers.append(change)
+        self.clear()
 
     def use(self, make: Callable[[int, int], Route]) -> None:
         """Have routes made in another way from now on."""
@@ -76,6 +83,8 @@ class Routes(dict[int, Route]):
         if version not in self._versions.get(api_key, ()):
             return None
         self[start] = route = self._make(api_key, version)
+        for change in self._wrappers:
+            change(route)
         return route
 
 

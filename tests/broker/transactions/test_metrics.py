@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from semel.broker.access.throttling import MeteredRoute
 from semel.broker.metrics.requests import error_finder
-from semel.client import Consumer, Producer, TopicPartition
+from semel.client import Admin, Consumer, Producer, TopicPartition
 
 
 async def fetch(broker, request=b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"):
@@ -159,3 +160,19 @@ def test_the_dashboard_and_the_alerts_name_metrics_that_exist():
         assert not plain - families, file
     dashboard = json.loads((OPERATIONS / "grafana.json").read_text())
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+
+
+async def test_quotas_hold_where_metrics_are_on_as_well(tmp_path, start_broker):
+    """They are set before the page is there: what counts requests must not take their place."""
+    first = await start_broker(tmp_path)
+    async with Admin(first.bootstrap_servers) as admin:
+        await admin.alter_quotas({"user": None}, {"producer_byte_rate": 1.0})
+    await first.stop()
+    second = await start_broker(tmp_path, metrics_port=0)
+    async with Producer(second.bootstrap_servers) as producer:
+        await producer.send_and_wait("t", bytes(1_000))
+    assert second._dispatcher.routes
+    for route in second._dispatcher.routes.values():
+        assert isinstance(route, MeteredRoute)
+    _, values = await fetch(second)
+    assert float(values['semel_request_seconds_count{api="Produce"}']) >= 1

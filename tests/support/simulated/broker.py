@@ -46,7 +46,7 @@ class Gone(Exception):
 class Line:
     """What handlers look at of a connection."""
 
-    peer_host, peer_port = "10.0.0.1", 9
+    peer_host, peer_port, local_host = "10.0.0.1", 9, "10.0.0.2"
     listener, principal = "PLAINTEXT", ANONYMOUS
     closed = False
 

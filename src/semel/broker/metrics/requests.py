@@ -11,7 +11,7 @@ from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
-from semel.broker.dispatch import Dispatcher, Route, Routes
+from semel.broker.dispatch import Dispatcher, Route
 from semel.broker.failures import ApiError
 from semel.wire.errors import ErrorCode
 from semel.wire.schema import Struct
@@ -53,7 +53,12 @@ class RequestMeter:
         self._bytes_out: dict[Any, int] = {}
 
     def put_between(self, dispatcher: Dispatcher) -> None:
-        dispatcher.routes = _MeteredRoutes(dispatcher.routes, self)
+        dispatcher.routes.wrap(self._measure)
+
+    def _measure(self, route: Route) -> None:
+        if route.handle_many is not None:
+            route.handle_many = self.many_handler(route)
+        route.handle = self.handler(route)
 
     def counts_of(self, api_key: int) -> ApiCounts:
         found = self.apis.get(api_key)
@@ -216,20 +221,6 @@ class RequestMeter:
             if name not in counted and len(counted) >= MOST_TOPICS:
                 name = OTHERS
             counted[name] = counted.get(name, 0) + size
-
-
-class _MeteredRoutes(Routes):
-    def __init__(self, routes: Routes, meter: RequestMeter) -> None:
-        super().__init__(routes._versions)
-        self._meter = meter
-
-    def __missing__(self, start: int) -> Route | None:
-        route = super().__missing__(start)
-        if route is not None:
-            if route.handle_many is not None:
-                route.handle_many = self._meter.many_handler(route)
-            route.handle = self._meter.handler(route)
-        return route
 
 
 _ErrorFinder = Callable[[Any, Counter[int]], None]

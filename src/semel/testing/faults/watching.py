@@ -15,7 +15,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from semel.broker.api import Answer, Handler
-from semel.broker.dispatch import Dispatcher, Route, Routes
+from semel.broker.dispatch import Dispatcher, Route
 from semel.broker.failures import ApiError
 from semel.testing.faults.mentions import Mentions, errors_of, mentions
 from semel.testing.faults.moving import MovedCoordinators
@@ -80,7 +80,11 @@ class RequestWatch:
         self.moved = MovedCoordinators()
 
     def put_between(self, dispatcher: Dispatcher) -> None:
-        dispatcher.routes = _WatchedRoutes(dispatcher.routes, self)
+        dispatcher.routes.wrap(self._watch)
+
+    def _watch(self, route: Route) -> None:
+        route.handle = self.handler(APIS[route.api_key][0], route.handle)
+        route.handle_many = None  # one at a time, so that a fault meets the one it is for
 
     def forget(self) -> None:
         """A new test begins."""
@@ -157,16 +161,3 @@ def _told(answer: Any) -> str:
     if not isinstance(answer, Message):
         return "answered"
     return ", ".join(error.name for error in errors_of(answer)) or "ok"
-
-
-class _WatchedRoutes(Routes):
-    def __init__(self, routes: Routes, watch: RequestWatch) -> None:
-        super().__init__(routes._versions)
-        self._watch = watch
-
-    def __missing__(self, start: int) -> Route | None:
-        route = super().__missing__(start)
-        if route is not None:
-            route.handle = self._watch.handler(APIS[route.api_key][0], route.handle)
-            route.handle_many = None  # one at a time, so that a fault meets the one it is for
-        return route
