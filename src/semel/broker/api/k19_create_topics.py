@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from semel.broker.catalog.draft import CatalogDraft
 from semel.broker.catalog.topics import (
@@ -63,7 +63,10 @@ def _decide(
         else:
             plans.append(plan)
             results[topic.name] = _result(ctx, plan)
-    if not request.validate_only:
+    if request.validate_only:
+        for name, *_ in plans:
+            results[name].topic_id = uuid4()  # as Kafka: one that the topic will not have
+    else:
         for name, id in draft.create_topics(plans).items():
             results[name].topic_id = UUID(id)
     return CreateTopicsResponse(topics=list(results.values()))
