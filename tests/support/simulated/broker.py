@@ -104,8 +104,10 @@ class SimulatedBroker(Broker):
         """Whether something in the background has only yielded, or left work to a thread."""
         loop: Any = self.loop
         assert isinstance(loop, JumpingLoop)
+        # A task whose thread is done, but which has not gone on yet, is in the middle as well.
+        waiters = (getattr(task, "_fut_waiter", None) for task in self._tasks)
         return loop.threads_at_work > 0 or any(
-            getattr(task, "_fut_waiter", None) is None for task in self._tasks
+            waiter is None or waiter.done() for waiter in waiters
         )
 
     def now_ms(self) -> int:  # type: ignore[override]
