@@ -14,6 +14,11 @@ from cryptography.x509.oid import NameOID
 _SHORT = {"CN": NameOID.COMMON_NAME, "OU": NameOID.ORGANIZATIONAL_UNIT_NAME,
           "O": NameOID.ORGANIZATION_NAME, "C": NameOID.COUNTRY_NAME}  # fmt: skip
 _DAY = datetime.timedelta(days=1)
+_SIGNS = x509.KeyUsage(
+    digital_signature=True, content_commitment=False, key_encipherment=False,
+    data_encipherment=False, key_agreement=False, key_cert_sign=True, crl_sign=True,
+    encipher_only=False, decipher_only=False,
+)  # fmt: skip
 
 
 def _name(subject: str) -> x509.Name:
@@ -85,7 +90,17 @@ class Authority:
             .not_valid_after(now + days * _DAY)
             .add_extension(x509.BasicConstraints(is_authority, None), critical=True)
             .add_extension(_localhost(), critical=False)
+            # Python 3.13 refuses what does not say which key signed it, and which key it is.
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+            )
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
+                critical=False,
+            )
         )
+        if is_authority:
+            builder = builder.add_extension(_SIGNS, critical=True)
         return builder.sign(self._key, hashes.SHA256())
 
 

@@ -8,7 +8,9 @@ frames go to `receive_large`, which may look at them more closely first.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import os
 import socket
 from collections import Counter
 from collections.abc import Callable
@@ -230,9 +232,14 @@ async def _listen(
     loop: asyncio.AbstractEventLoop, host: str, port: int, backlog: int
 ) -> list[socket.socket]:
     """A socket for each address of `host`; no host means every address there is."""
-    server = await loop.create_server(
-        asyncio.Protocol, host or None, port, backlog=backlog, start_serving=False
-    )
+    try:
+        server = await loop.create_server(
+            asyncio.Protocol, host or None, port, backlog=backlog, start_serving=False
+        )
+    except OSError as problem:
+        if problem.errno is None:  # Python 3.13 says so in words: no address of these is ours
+            raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL)) from problem
+        raise
     try:
         listening = [one.dup() for one in server.sockets]
     finally:
