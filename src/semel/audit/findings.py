@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -78,7 +78,7 @@ class Findings:
     def __len__(self) -> int:
         return sum(self.counts.values())
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Finding]:
         return (finding for kept in self._kept.values() for finding in kept)
 
 
@@ -99,8 +99,7 @@ class Moment:
 
     at_s: float
     lane: str
-    kind: str  # committed, aborted, unknown, killed, paused, resumed, cut
-    until_s: float | None = None
+    kind: str  # committed, aborted, killed, paused, resumed
 
 
 @dataclass(slots=True)

@@ -21,7 +21,6 @@ class WorkerProcess:
     def __init__(self, job: Job, heard: Callable[[Job, dict[str, Any]], None]) -> None:
         self.job = job
         self.ready = asyncio.Event()
-        self.why_ended = ""
         self._heard = heard
         self._process: asyncio.subprocess.Process | None = None
         self._listening: asyncio.Task[None] | None = None
@@ -48,8 +47,6 @@ class WorkerProcess:
             said = json.loads(line)
             if said["step"] == "ready":
                 self.ready.set()
-            elif said["step"] == "ended":
-                self.why_ended = said["why"]
             self._heard(self.job, said)
         await process.wait()
         self.ready.set()

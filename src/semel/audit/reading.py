@@ -8,7 +8,7 @@ from typing import Any, Self
 from semel.client.admin.admin import Admin
 from semel.client.cluster import FETCH, Cluster
 from semel.client.errors import error_for
-from semel.client.machines.fetching import Aborted, visible_batches
+from semel.client.machines.fetching import Aborted, end_of, visible_batches
 from semel.client.machines.types import TopicPartition
 from semel.errors import FatalError
 from semel.wire.batches import BatchHeader, headers
@@ -81,7 +81,7 @@ class LogReader:
                 cluster.metadata.expire()
                 await cluster.refresh()
                 continue
-            after = _end_of(data, position)
+            after = end_of(data.records or b"", position)
             if after > position:
                 attempt, deadline = 0, cluster.deadline()
                 yield data
@@ -89,12 +89,6 @@ class LogReader:
                 said = f"nothing came from offset {position} on, and {end} should be the end"
                 raise FatalError(f"{partition}: {said}")
             position = after
-
-
-def _end_of(data: FetchResponse.PartitionData, position: int) -> int:
-    for batch in headers(data.records or b"", partial_tail=True):
-        position = max(position, batch.next_offset)
-    return position
 
 
 async def _fetch(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,11 +43,15 @@ class Stage:
             **more,
         )
 
-    async def send(self, producer: Producer, kind: str, life: int, outcome: Outcome) -> Leg:
+    def transfer(self, kind: str, life: int, outcome: Outcome) -> tuple[TopicPartition, Leg]:
         """A transfer of one record, known to the history with the outcome that it must have."""
         target = self.targets[self.rounds % len(self.targets)]
         leg = Leg(f"{self.prefix}-zombie-{kind}", life, self.rounds, 0, 1)
         self.history.transfers[leg.transfer] = Transfer(outcome, (str(target),))
+        return target, leg
+
+    async def send(self, producer: Producer, kind: str, life: int, outcome: Outcome) -> Leg:
+        target, leg = self.transfer(kind, life, outcome)
         await producer.send(target.topic, leg.to_bytes(), partition=target.partition)
         return leg
 
@@ -62,19 +67,26 @@ class Stage:
         self.history.transfers[leg.transfer].outcome = Outcome.COMMITTED
 
 
-async def sends_after_takeover(stage: Stage) -> None:
-    """A producer goes on sending and commits, after another process took its id over."""
-    kind, life = "sends", 2 * stage.rounds
+@asynccontextmanager
+async def _replaced(stage: Stage, kind: str) -> AsyncIterator[tuple[Producer, Producer, int]]:
+    """A producer with an open transaction, the one that took its id over, and the first one's life;
+    the second one's is the next."""
+    life = 2 * stage.rounds
     async with stage.producer(kind) as old, stage.producer(kind) as new:
         await old.init_transactions()
         await old.begin_transaction()
         await stage.send(old, kind, life, Outcome.ABORTED)
         await old.flush()
         await new.init_transactions()
+        yield old, new, life
+
+
+async def sends_after_takeover(stage: Stage) -> None:
+    """A producer goes on sending and commits, after another process took its id over."""
+    kind = "sends"
+    async with _replaced(stage, kind) as (old, new, life):
         await _commits_one(stage, new, kind, life + 1)
-        target = stage.targets[stage.rounds % len(stage.targets)]
-        late = Leg(f"{stage.prefix}-zombie-{kind}-late", life, stage.rounds, 0, 1)
-        stage.history.transfers[late.transfer] = Transfer(Outcome.ABORTED, (str(target),))
+        target, late = stage.transfer(f"{kind}-late", life, Outcome.ABORTED)
 
         async def sends() -> None:
             await old.send(target.topic, late.to_bytes(), partition=target.partition)
@@ -85,13 +97,8 @@ async def sends_after_takeover(stage: Stage) -> None:
 
 async def commits_after_takeover(stage: Stage) -> None:
     """A producer commits what it had sent, after another process took its id over."""
-    kind, life = "commits", 2 * stage.rounds
-    async with stage.producer(kind) as old, stage.producer(kind) as new:
-        await old.init_transactions()
-        await old.begin_transaction()
-        await stage.send(old, kind, life, Outcome.ABORTED)
-        await old.flush()
-        await new.init_transactions()
+    kind = "commits"
+    async with _replaced(stage, kind) as (old, new, life):
         await stage.must_be_refused(kind, old.commit_transaction(), "a commit of an old epoch")
         await _commits_one(stage, new, kind, life + 1)
 
@@ -149,9 +156,7 @@ async def batch_after_commit(stage: Stage) -> None:
             said = f"its markers are not written {_UNTIL_ENDED_S} s after the commit"
             stage.findings.found(Anomaly.HANGING, kind, said)
             return
-        late = Leg(f"{stage.prefix}-zombie-late-batch", 0, stage.rounds, 0, 1)
-        target = stage.targets[stage.rounds % len(stage.targets)]
-        stage.history.transfers[late.transfer] = Transfer(Outcome.ABORTED, (str(target),))
+        target, late = stage.transfer("late-batch", 0, Outcome.ABORTED)
         builder = BatchBuilder()
         builder.append(b"late", late.to_bytes(), time.time_ns() // 1_000_000)
         batch = builder.build(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
+from semel.broker.metrics.histograms import add_histogram
 from semel.broker.metrics.listeners import listener_metrics
 from semel.broker.metrics.loop_delay import BUCKETS_S as DELAY_BUCKETS_S
 from semel.broker.metrics.requests import BUCKETS_S, MOST_TOPICS, OTHERS
@@ -15,7 +16,7 @@ from semel.wire.errors import ErrorCode
 from semel.wire.messages import APIS
 
 if TYPE_CHECKING:
-    from prometheus_client.core import HistogramMetricFamily, Metric
+    from prometheus_client.core import Metric
 
     from semel.broker.coordinators.transactions import Transactions
     from semel.broker.metrics.page import Metrics
@@ -63,7 +64,7 @@ class MetricsCollector:
         )
         for api_key, counts in sorted(meter.apis.items()):
             name = APIS[api_key][0]
-            _add_histogram(times, [name], BUCKETS_S, counts.buckets, counts.sum_s)
+            add_histogram(times, [name], BUCKETS_S, counts.buckets, counts.sum_s)
             for code, number in counts.errors.items():
                 errors.add_metric([name, ErrorCode.of(code).name], number)
             waiting.add_metric([name], meter.waiting[api_key])
@@ -122,7 +123,7 @@ class MetricsCollector:
             "semel_event_loop_delay_seconds", "How late the event loop comes to what is due"
         )
         late = self._metrics.loop_delay
-        _add_histogram(delay, [], DELAY_BUCKETS_S, late.buckets, late.sum_s)
+        add_histogram(delay, [], DELAY_BUCKETS_S, late.buckets, late.sum_s)
         yield delay
         syncs = self._broker.partitions.sync_times
         synced = CounterMetricFamily("semel_fsyncs", "Times that files were brought to the disk")
@@ -131,20 +132,6 @@ class MetricsCollector:
         seconds.add_metric([], syncs.seconds)
         yield from (synced, seconds)
         yield from ProcessCollector(registry=None).collect()
-
-
-def _add_histogram(
-    family: HistogramMetricFamily,
-    labels: Sequence[str],
-    bounds: Sequence[float],
-    counts: Sequence[int],
-    total: float,
-) -> None:
-    so_far, buckets = 0, []
-    for bound, number in zip([*map(str, bounds), "+Inf"], counts, strict=True):
-        so_far += number
-        buckets.append((bound, so_far))
-    family.add_metric(labels, buckets, total)
 
 
 def _largest(sizes: Counter[str]) -> Iterator[tuple[str, int]]:

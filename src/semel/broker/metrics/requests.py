@@ -117,7 +117,6 @@ class RequestMeter:
 
     def many_handler(self, route: Route) -> Callable[[Context, list[Any], int], list[Any]]:
         handle, counts = route.handle_many, self.counts_of(route.api_key)
-        errors = error_finder(route.response_class)
         assert handle is not None
 
         def metered(ctx: Context, requests: list[Any], version: int) -> list[Any]:
@@ -128,12 +127,10 @@ class RequestMeter:
             answers = []
             for answer in handle(ctx, requests, version):
                 if type(answer) is route.response_class:
-                    if errors is not None:
-                        errors(answer, counts.errors)
-                    self._end(counts, began)
-                    answers.append(answer)
+                    self._answered(route, counts, began, answer)
                 else:
-                    answers.append(self._later(route, counts, began, answer))
+                    answer = self._later(route, counts, began, answer)
+                answers.append(answer)
             return answers
 
         return metered
@@ -203,10 +200,7 @@ class RequestMeter:
             for data in topic.partition_data:
                 if data.records is not None:
                     size += len(data.records)
-            name = topic.name or topic.topic_id
-            if name not in counted and len(counted) >= MOST_TOPICS:
-                name = OTHERS
-            counted[name] = counted.get(name, 0) + size
+            _add(counted, topic.name or topic.topic_id, size)
 
     def _fetched(self, answer: Any) -> None:
         counted = self._bytes_out
@@ -215,12 +209,14 @@ class RequestMeter:
             for data in topic.partitions:
                 if data.records:
                     size += len(data.records)
-            if not size:
-                continue
-            name = topic.topic or topic.topic_id
-            if name not in counted and len(counted) >= MOST_TOPICS:
-                name = OTHERS
-            counted[name] = counted.get(name, 0) + size
+            if size:
+                _add(counted, topic.topic or topic.topic_id, size)
+
+
+def _add(counted: dict[Any, int], topic: Any, size: int) -> None:
+    if topic not in counted and len(counted) >= MOST_TOPICS:
+        topic = OTHERS
+    counted[topic] = counted.get(topic, 0) + size
 
 
 _ErrorFinder = Callable[[Any, Counter[int]], None]

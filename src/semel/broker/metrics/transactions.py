@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from semel.broker.coordinators.transaction_counts import LATENCY_BUCKETS_MS, TransactionCounts
+from semel.broker.metrics.histograms import add_histogram
 from semel.core.transactions.states import TxnState
 
 if TYPE_CHECKING:
@@ -43,12 +44,8 @@ def _counted(counts: TransactionCounts) -> Iterator[Metric]:
     latency = HistogramMetricFamily(
         f"{PREFIX}_end_seconds", "From the arrival of EndTxn to its answer"
     )
-    total, buckets = 0, []
-    bounds = [str(bound / 1000) for bound in LATENCY_BUCKETS_MS] + ["+Inf"]
-    for bound, times in zip(bounds, counts.latency_buckets, strict=True):
-        total += times
-        buckets.append((bound, total))
-    latency.add_metric([], buckets, counts.latency_sum_ms / 1000)
+    bounds_s = [bound / 1000 for bound in LATENCY_BUCKETS_MS]
+    add_histogram(latency, [], bounds_s, counts.latency_buckets, counts.latency_sum_ms / 1000)
     yield latency
 
 
